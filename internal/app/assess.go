@@ -39,7 +39,7 @@ func (a *App) samples(partition intent.PartitionID) *sampling.Sampler {
 // assessor assesses stages of rollouts.
 func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
 	return func(ctx context.Context, assessing strategist.Assessing) (strategist.Assessed, error) {
-		return assess(ctx, sampler, judged{
+		return assess(ctx, sampler, judgedChange{
 			title: fmt.Sprintf("stage %s of run %d of %s", assessing.Stage, assessing.Run.Run, assessing.Run.Name), validation: assessing.Validation,
 			began: assessing.Began, changed: assessing.Changed, now: assessing.Now,
 			subject: sampling.Subject{
@@ -50,8 +50,8 @@ func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assess
 	}
 }
 
-// judged is a change that a validation judges.
-type judged struct {
+// judgedChange is a change that a validation judges.
+type judgedChange struct {
 	// title is for people.
 	title      string
 	validation *intentpb.Validation
@@ -62,7 +62,7 @@ type judged struct {
 }
 
 // assess reads samples, and assesses by them.
-func assess(ctx context.Context, sampler *sampling.Sampler, j judged) (assessed strategist.Assessed, err error) {
+func assess(ctx context.Context, sampler *sampling.Sampler, j judgedChange) (assessed strategist.Assessed, err error) {
 	settings, err := validation.Of(j.validation)
 	if err != nil {
 		return assessed, err

@@ -43,7 +43,7 @@ func analyser(sampler *sampling.Sampler, runtime loop.Runtime) func(context.Cont
 		a := v.Analysis
 		last := "nobody has looked yet"
 		for {
-			assessed, err := assess(ctx, sampler, judged{
+			assessed, err := assess(ctx, sampler, judgedChange{
 				title: fmt.Sprintf("%s in the environment %s of %s", v.Version.Name, v.Environment, v.Application), validation: a.Validation, began: a.Began, changed: a.Changed,
 				subject: sampling.Subject{Experiment: sampling.Part(a.Experiment), Control: sampling.Part(a.Control)}, now: runtime.Now(),
 			})

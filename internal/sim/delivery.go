@@ -29,13 +29,9 @@ const (
 	DeliveryEdited  Kind = "somebody edits what delivery sets, or what is beside it"
 	DeliveryProgram Kind = "a program that verifies goes wrong"
 	DeliveryMoment  Kind = "a version is built, and something happens around a step of delivery"
-	GrantEdited     Kind = "a partition no longer lets another's application set a field"
 )
 
 var deliveryKinds = []weighed{{VersionBuilt, 34}, {VersionVoted, 50}, {DeliveryAct, 30}, {DeliveryEdited, 16}, {DeliveryProgram, 14}, {DeliveryMoment, 16}, {DeliveryStory, 160}}
-
-// acrossKinds are those of runs in which the application's home is another partition.
-var acrossKinds = append(slices.Clone(deliveryKinds), weighed{GrantEdited, 20})
 
 const (
 	// application is delivered, as its fields document says, in versions of another document.
@@ -86,47 +82,8 @@ const deliveredDefinition = `delivery:
           office: {zone: UTC, open: [%s], at_most: 2}
 `
 
-// releasesPartition is the home of the application in runs in which its environments are in another
-// partition than its definition and its versions.
-const (
-	releasesPartition  = intent.PartitionID("releases")
-	releasesDefinition = "/releases/lehr.yaml"
-)
-
-// releasesText is the whole partition: it has no assets of its own.
-const releasesText = `lehr: v1
-partition: releases
-mode: enforce
-sources:
-  builds: {pushed: builds, file: builds.json}
-generate: {}
-`
-
-// grants has the partition of the environments let the application set their fields, but for those
-// of one.
-func grants(without string) string {
-	var fields []string
-	for _, name := range deliveredEnvironments {
-		if name != without {
-			fields = append(fields, "/"+name)
-		}
-	}
-	return fmt.Sprintf("promotions:\n  grants:\n    - {application: releases/web, document: fields, fields: [%s]}\n", strings.Join(fields, ", "))
-}
-
 // Delivers reports whether an application is delivered in runs of a seed.
 func Delivers(seed uint64) bool { return seed%27 == 16 }
-
-// DeliversAcross reports whether it is delivered from one partition to another.
-func DeliversAcross(seed uint64) bool { return Delivers(seed) && seed/27%4 == 1 }
-
-// deliveryHome is the partition whose definition has the application.
-func (l *Lab) deliveryHome() intent.PartitionID {
-	if l.delivers() && DeliversAcross(l.options.Seed) {
-		return releasesPartition
-	}
-	return l.partition
-}
 
 // delivers reports whether one is in this run.
 func (l *Lab) delivers() bool { return l.options.Definition == "" && Delivers(l.options.Seed) }
@@ -168,12 +125,6 @@ func applicationText() string {
 	return fmt.Sprintf(deliveredDefinition, strings.Join(windows, ", "))
 }
 
-// releasesFiles are those of the partition that is the application's home, whose environments are in another.
-func releasesFiles(environments intent.PartitionID) map[string]string {
-	text := releasesText + applicationText()
-	return map[string]string{releasesDefinition: strings.ReplaceAll(text, "        assets: id", fmt.Sprintf("        partition: %s\n        assets: id", environments))}
-}
-
 // newDelivering is what there is before anything is built.
 func newDelivering() delivering { return delivering{bad: map[monitor.Release]bool{}} }
 
@@ -194,9 +145,13 @@ func (p person) keepVersions() error {
 	for _, name := range deliveredEnvironments {
 		fields[name] = map[string]string{"version": firstRelease.Name, "digest": firstRelease.Digest, "knob": "0"}
 	}
-	for name, content := range map[string]any{
-		fieldsDocument: fields, buildsDocument: map[string]any{firstRelease.Name: map[string]string{"digest": firstRelease.Digest}},
-	} {
+	builds := map[string]map[string]string{firstRelease.Name: {"digest": firstRelease.Digest}}
+	// In this order: the same seed is to give the same run.
+	for _, begun := range []struct {
+		name    string
+		content map[string]map[string]string
+	}{{fieldsDocument, fields}, {buildsDocument, builds}} {
+		name, content := begun.name, begun.content
 		partition := p.partitionOf(name)
 		_, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: partition, Name: name})
 		if fault.Is(err, fault.NotFound) {
@@ -257,14 +212,6 @@ func (p person) setVersion(environment string, release monitor.Release) error {
 // setDocument sets a path of a document's newest revision; empty: it is taken out.
 func (p person) setDocument(name, path, value string) error {
 	return p.edits(name, &apipb.DocumentOperation{Path: path, Value: value})
-}
-
-// partitionOf a document of delivery.
-func (p person) partitionOf(document string) string {
-	if document == buildsDocument {
-		return string(p.deliveryHome())
-	}
-	return string(p.partition)
 }
 
 // edits a document's newest revision.
@@ -417,24 +364,6 @@ func (p person) editDelivered() error {
 	err := p.setVersion(environment, release)
 	p.after(time.Duration(1+p.r.IntN(8))*time.Minute, func() { _ = p.actOnDelivery(intent.ActResume, environment, monitor.Release{}, "") })
 	return err
-}
-
-// editGrant takes the grant of one environment's field away for some minutes, and has a version
-// come that would go there.
-func (l *Lab) editGrant(d Disturbance, r *rand.Rand) {
-	l.note(d.Kind, "sources")
-	edit := func(without string) {
-		next := l.good.clone()
-		if next.Ungranted = without; !l.healing {
-			l.save(d.Number, next, "promotions: no grant of "+without)
-		}
-	}
-	edit(deliveredEnvironments[r.IntN(len(deliveredEnvironments))])
-	l.mark("delivery: a grant is taken away")
-	l.after(3*time.Minute+within(r, 5*time.Minute), func() { edit("") })
-	l.after(5*time.Second+within(r, time.Minute), func() {
-		l.person(Disturbance{Number: d.Number, At: d.At, Kind: VersionBuilt, Seed: d.Seed}, r)
-	})
 }
 
 // Troubles of programs that verify.

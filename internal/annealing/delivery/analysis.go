@@ -30,9 +30,9 @@ type AnalysedAssets struct {
 	Scopes map[string][]string
 }
 
-// late is for how long an analysis may be at work after twice the time of its validation: samples
+// analysisGrace is for how long an analysis may be at work after twice the time of its validation: samples
 // may come late. Then it has no result, and is run again.
-const late = 5 * time.Minute
+const analysisGrace = 5 * time.Minute
 
 // analysisOf is what a verification analyses, and the longest time that it takes; nil: it is none.
 func (d *Deliverer) analysisOf(ctx context.Context, m *Moment, place *Place, spec *intentpb.DeliveryVerification) (a *Analysis, longest time.Duration, err error) {
@@ -55,22 +55,22 @@ func (d *Deliverer) analysisOf(ctx context.Context, m *Moment, place *Place, spe
 	stays := m.Facts.Environments[place.Spec.GetName()].Stays
 	last := &stays[len(stays)-1]
 	a = &Analysis{Validation: policy.Validations[at], Began: last.Start, Changed: last.GoodSince}
-	if a.Experiment, err = d.analysed(ctx, place); err != nil {
+	if a.Experiment, err = d.readSide(ctx, place); err != nil {
 		return nil, 0, err
 	}
 	for i := range m.Places {
 		if other := &m.Places[i]; other.Spec.GetName() == asked.GetAgainst() {
-			if a.Control, err = d.analysed(ctx, other); err != nil {
+			if a.Control, err = d.readSide(ctx, other); err != nil {
 				return nil, 0, err
 			}
 		}
 	}
 	// It counts from the change, and may be run again long after.
-	return a, max(0, a.Changed.Add(2*settings.Length()).Sub(m.Facts.Now)) + late, nil
+	return a, max(0, a.Changed.Add(2*settings.Length()).Sub(m.Facts.Now)) + analysisGrace, nil
 }
 
-// analysed reads the scopes of an environment's assets.
-func (d *Deliverer) analysed(ctx context.Context, place *Place) (side AnalysedAssets, err error) {
+// readSide reads the assets of an environment, with the values of their scopes.
+func (d *Deliverer) readSide(ctx context.Context, place *Place) (side AnalysedAssets, err error) {
 	side.Scopes = map[string][]string{}
 	for _, member := range place.Assets.Members {
 		side.Assets = append(side.Assets, member.Asset)

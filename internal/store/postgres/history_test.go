@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/loop"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/postgres"
 	"lehr.dev/internal/store/storetest"
@@ -138,7 +140,8 @@ func TestFailover(t *testing.T) {
 			standby := primary.Standby()
 			standby.Start()
 			either := primary.Either(address, standby)
-			first, second := open(t, either), storetest.ClosedOnce(t, openRaw(t, either))
+			first := storetest.ClosedOnce(t, openUnprompted(t, either))
+			second := storetest.ClosedOnce(t, openUnprompted(t, either))
 			lease := storetest.Register(t, first)
 			storetest.Publish(t, first, lease, []store.Entry{storetest.Text("a", "1"), storetest.Text("b", "1")})
 			must(t, first.SetHold(t.Context(), "shop", intent.Hold{Asset: "b", Owner: storetest.Tester}))
@@ -227,11 +230,25 @@ func TestQuietReplicaVouches(t *testing.T) {
 	}
 }
 
-func openRaw(t *testing.T, address string) *postgres.Store {
+// openUnprompted opens a store that looks at the database only when it is asked
+// for something. One that looks several times a second finds its commits again
+// by itself after a failover (TestQuietReplicaVouches), possibly before the
+// test's first question.
+func openUnprompted(t *testing.T, address string) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), postgres.Options{URL: address})
+	s, err := postgres.Open(t.Context(), postgres.Options{URL: address, Runtime: unprompted{loop.Real()}})
 	must(t, err)
 	return s
+}
+
+// unprompted waits for a request, however long that takes.
+type unprompted struct{ loop.Runtime }
+
+func (u unprompted) Wait(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	if wake != nil {
+		d = -1
+	}
+	return u.Runtime.Wait(ctx, d, wake)
 }
 
 func admission(t *testing.T, s store.All, asset, push string) store.Admission {
