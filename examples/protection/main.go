@@ -1,5 +1,5 @@
-// Command quiet is an example of a plugin of checks: it lets no push be while a file is
-// there, and says what is written in it. docs/extend/plugins.md goes through it; lehr starts it.
+// Command quiet is an example of a plugin of checks: it lets no push be, and no version come to an
+// environment, while a file is there, and says what is written in it. docs/extend/plugins.md goes through it; lehr starts it.
 package main
 
 import (
@@ -29,5 +29,9 @@ func judge(_ context.Context, request *pluginpb.JudgeRequest) (serve.Judgement, 
 	case err != nil:
 		return serve.Judgement{}, err
 	}
-	return serve.Blocking("quiet, please, also of " + request.Asset + ": " + strings.TrimSpace(string(text))), nil
+	about := request.Asset
+	if request.Phase == "promotion" {
+		about = request.Version
+	}
+	return serve.Blocking("quiet, please, also of " + about + ": " + strings.TrimSpace(string(text))), nil
 }

@@ -122,6 +122,9 @@ type Parts struct {
 	// Verify runs a verification of an environment; nil: programs and services do, as the file
 	// of ExternalChecks lets them.
 	Verify func(context.Context, delivery.Verifying) (delivery.Finding, error)
+	// Ask asks what constraints of environments ask; nil: services, programs and plugins are asked, as
+	// the file of ExternalChecks lets them, but nobody where Plugins or Outside are replaced.
+	Ask func(context.Context, delivery.Asking) (delivery.Reply, error)
 	// CallWorkflow makes the requests of workflows; nil: HTTP does, as the file of ExternalChecks
 	// lets it, but nobody where Plugins or Outside are replaced.
 	CallWorkflow func(context.Context, workflows.Call) (workflows.Answer, error)

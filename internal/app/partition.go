@@ -286,7 +286,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 		reader := &delivery.Reader{Store: a.store, Schemas: a.schemas}
 		actors["delivery"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return delivery.New(delivery.Options{
-				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(s.partition, runtime), Measure: &s.measure.Delivery,
+				Partition: s.partition, Store: a.store, Reader: reader, Runtime: runtime, Log: a.log, Verify: a.verifies(s.partition, runtime), Ask: a.asks(s.partition), Measure: &s.measure.Delivery,
 				Repositories: a.lands(runtime),
 			}).Run(ctx, lease)
 		}

@@ -133,7 +133,7 @@ func (l *Lab) deliveryWatch() *monitor.Delivered {
 	if !l.delivers() {
 		return nil
 	}
-	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix}
+	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix, Advised: l.asksAdviser()}
 }
 
 // keepVersions makes the documents where there are none, and ends delivery once all is healed.
@@ -295,6 +295,9 @@ func (p person) act() error {
 			release = bad[len(bad)-1]
 		}
 	case intent.ActForce:
+		if p.asksAdviser() && p.r.IntN(2) == 0 {
+			return p.actOnAdvice()
+		}
 		environment, constraint = "production", []string{"staged", "soaked", "people", "office"}[p.r.IntN(4)]
 	case intent.ActRestart:
 		environment, constraint = "production", "people"
@@ -381,7 +384,11 @@ func (l *Lab) programsFail(d Disturbance, r *rand.Rand) {
 // answer be lost, or something be edited once a program has ended.
 func (l *Lab) deliveryMoment(d Disturbance, r *rand.Rand) {
 	const around = 4 * time.Minute
-	switch point := []string{"promotion", "verification"}[r.IntN(2)]; r.IntN(4) {
+	points := []string{"promotion", "verification"}
+	if l.asksAdviser() {
+		points = append(points, "constraint")
+	}
+	switch point := points[r.IntN(len(points))]; r.IntN(4) {
 	case 0:
 		l.armed = append(l.armed, armed{Disturbance{Number: d.Number, Kind: KillAtPoint, Point: point, Seed: d.Seed}, r.IntN(4)})
 	case 1:

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
@@ -70,7 +71,11 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 		act(time.Second, intent.ActResume, environment, monitor.Release{}, "")
 	}
 	act(time.Second, intent.ActResume, "", monitor.Release{}, "")
-	tale := deliveryTales[r.IntN(len(deliveryTales))]
+	tales := deliveryTales
+	if l.asksAdviser() {
+		tales = slices.Concat(deliveryTales, advisedTales)
+	}
+	tale := tales[r.IntN(len(tales))]
 	l.tell("%s: %s", d, tale)
 	l.mark("delivery: " + tale)
 	const begin, soon, staged, late = 3 * time.Second, 40 * time.Second, 4 * time.Minute, 9 * time.Minute
@@ -163,6 +168,13 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 			next := l.newRelease(false)
 			built(begin+time.Duration(12+9*n)*time.Second, next)
 		}
+	case "what was passed is asked anew":
+		act(begin, intent.ActPause, "staging", monitor.Release{}, "")
+		act(staged, intent.ActRestart, "staging", first, monitor.AdviceConstraint)
+		act(staged+time.Second, intent.ActResume, "staging", monitor.Release{}, "")
+	case "what was passed is not wanted for long":
+		act(begin, intent.ActPause, "staging", monitor.Release{}, "")
+		act(late, intent.ActResume, "staging", monitor.Release{}, "")
 	case "who verifies dies":
 		at(begin, func(person) error { l.delivering.troubles = []string{"is slow", "is slow"}; return nil })
 		l.whenVerified(time.Minute*3, func() {
@@ -191,6 +203,11 @@ func (l *Lab) whenVerified(within time.Duration, do func()) {
 			}
 		}
 	})
+}
+
+// advisedTales are those of runs in which a constraint asks.
+var advisedTales = []string{
+	"what was passed is asked anew", "what was passed is asked anew", "what was passed is not wanted for long", "what was passed is not wanted for long",
 }
 
 // deliveryTales are the stories.

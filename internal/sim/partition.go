@@ -68,6 +68,8 @@ type Intent struct {
 	Delivers bool `yaml:"-"`
 	// Across: the application that is delivered is another partition's.
 	Across bool `yaml:"-"`
+	// Advised: a constraint of staging asks.
+	Advised bool `yaml:"-"`
 	// Ungranted is the environment whose field it may not set; empty: it may set all.
 	Ungranted string `yaml:"-"`
 	// Releases: a workflow runs.
@@ -252,6 +254,9 @@ func (i Intent) definition() string {
 	}
 	if i.Delivers {
 		text = deliver(text, i.Across, i.Ungranted)
+		if i.Advised {
+			text = addAdviser(text)
+		}
 	}
 	if i.Releases {
 		text = addWorkflow(text)

@@ -135,7 +135,7 @@ func (r *Replica) main() {
 	options.Limits.Sweep, options.Limits.Watched = l.sweep(), watched
 	options.Collecting = l.collecting()
 	options.Parts = app.Parts{
-		Store: r.link, Runtime: r.Process, Sources: l.Sources, WithoutDelivery: !l.delivers(), WithoutWorkflows: !l.releases(), Verify: r.verify, CallWorkflow: r.call,
+		Store: r.link, Runtime: r.Process, Sources: l.Sources, WithoutDelivery: !l.delivers(), WithoutWorkflows: !l.releases(), Verify: r.verify, Ask: r.advise, CallWorkflow: r.call,
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}

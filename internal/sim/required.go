@@ -18,7 +18,7 @@ var Required = []string{
 	"candidate: held", "candidate: rejected", "candidate: superseded", "claim: found in sync, and another's",
 	"collector: left what is named by: enforced", "collector: left what is named by: pin", "collector: removed something",
 	"common: does not parse", "common: observe", "common: require", "common: would have held a push", "damage was seen",
-	"delivery: a grant is taken away",
+	"delivery: a grant is taken away", "delivery: row unanswered", "delivery: who a constraint asks hangs", "delivery: who a constraint asks passes", "delivery: who a constraint asks says no",
 	"document: an edit on an older revision was refused", "document: an undo was refused", "document: undone",
 	"effect: a later step of a push", "effect: create", "effect: delete", "effect: destructive", "effect: of a plugin that outlived its replica",
 	"effect: replace", "effect: update",

@@ -19,7 +19,7 @@ import (
 	"lehr.dev/internal/pluginhost/plugin"
 )
 
-// Check is a plugin of checks: it says whether a push may be, which assets of a rollout's
+// Check is a plugin of checks: it says whether a push may be, or a version come to an environment, which assets of a rollout's
 // stage go on, or what was measured of them. Its main is
 //
 //	os.Exit(serve.MainCheck(serve.Check{Name: "quiet", Version: "1", Judge: judge}))
@@ -56,14 +56,14 @@ type Selection struct {
 	Next time.Time
 }
 
-// Judgement of a push; the zero one is none.
+// Judgement of a push or a promotion; the zero one is none.
 type Judgement struct {
 	pass, blocks bool
 	reason       string
 	until        time.Time
 }
 
-// Pass lets the push be, for that reason, which may be empty.
+// Pass lets it be, for that reason, which may be empty.
 func Pass(reason string) Judgement { return Judgement{pass: true, reason: reason} }
 
 // Blocking says no, for a reason that people read.
@@ -132,7 +132,11 @@ func (s checkService) Judge(ctx context.Context, request *pluginpb.JudgeRequest)
 	if s.check.Judge == nil {
 		return nil, status.Error(codes.Unimplemented, "it judges no pushes")
 	}
-	if request.Content == "" || request.PlanDigest == "" || request.Asset == "" || request.Phase == "" {
+	if request.Phase == "promotion" {
+		if request.Content == "" || request.Version == "" || request.Environment == "" || request.Application == "" {
+			return nil, status.Error(codes.InvalidArgument, "it was asked about no version, environment or application")
+		}
+	} else if request.Content == "" || request.PlanDigest == "" || request.Asset == "" || request.Phase == "" {
 		return nil, status.Error(codes.InvalidArgument, "it was asked about no asset, content, plan or phase")
 	}
 	judged, err := s.check.Judge(ctx, request)

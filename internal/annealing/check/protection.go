@@ -37,6 +37,8 @@ const (
 	PhaseBefore Phase = "before"
 	PhaseDuring Phase = "during"
 	PhaseAfter  Phase = "after"
+	// PhasePromotion is of no push: it is asked of a version that is to come to an environment.
+	PhasePromotion Phase = "promotion"
 )
 
 // Reply is what a protection answered.

@@ -39,6 +39,8 @@ type Options struct {
 	Log       *slog.Logger
 	// Verify runs a verification to its end; nil: nobody does, and they are handed in.
 	Verify func(context.Context, Verifying) (Finding, error)
+	// Ask asks what a constraint asks, within its time; nil: nobody does, and its versions wait.
+	Ask func(context.Context, Asking) (Reply, error)
 	// Repositories has the documents that lie in repositories; nil: nobody has, and versions do
 	// not come to environments whose document is one.
 	Repositories landing.Repositories
@@ -56,6 +58,8 @@ type Deliverer struct {
 	unread map[string]string
 	// runs are the verifications that this process runs, by their environments.
 	runs map[environmentKey]*run
+	// inquiries are what constraints ask of the versions that come next.
+	inquiries map[inquiryKey]*inquiry
 	// unanswered is the verification whose row was stored last, or may have been.
 	unanswered intent.Verification
 	// visits to the repositories of the partition.
@@ -67,7 +71,7 @@ type Deliverer struct {
 // New returns a Deliverer.
 func New(o Options) *Deliverer {
 	return &Deliverer{
-		Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, measured: map[string]time.Time{},
+		Options: o, told: map[string]string{}, unread: map[string]string{}, runs: map[environmentKey]*run{}, inquiries: map[inquiryKey]*inquiry{}, measured: map[string]time.Time{},
 		visits: landing.New(landing.Options{Partition: o.Partition, Repositories: o.Repositories, Runtime: o.Runtime, Log: o.Log}),
 	}
 }
@@ -133,6 +137,7 @@ func (d *Deliverer) pass(ctx context.Context) (pause time.Duration, err error) {
 	if abandoned, err := d.endAbandoned(ctx, tasks); err != nil || abandoned {
 		return 0, err
 	}
+	d.forgetAbandonedQuestions(tasks)
 	if len(tasks) == 0 {
 		return -1, nil
 	}
@@ -239,6 +244,11 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 			return 0, err
 		}
 		if next, stepped, err := d.verify(ctx, m, decision, i); err != nil || stepped {
+			return 0, err
+		} else if next > 0 {
+			pause = min(pause, next)
+		}
+		if next, stepped, err := d.ask(ctx, m, decision, i); err != nil || stepped {
 			return 0, err
 		} else if next > 0 {
 			pause = min(pause, next)

@@ -190,13 +190,14 @@ func (g *gathering) add(row *intent.DeliveryRecord) {
 			vote.Roles = append(vote.Roles, string(role))
 		}
 		g.facts.Votes = append(g.facts.Votes, vote)
-	case intent.DeliveryResult:
+	case intent.DeliveryResult, intent.DeliveryAnswer, intent.DeliveryUnanswered:
 		content := ""
 		if !row.Content.IsZero() {
 			content = row.Content.String()
 		}
 		g.facts.Results = append(g.facts.Results, promotion.Result{
 			Environment: row.Environment, Name: row.Constraint, Release: releaseOf(row.Version), Content: content, At: row.At, Good: row.Good, Reason: row.Reason,
+			Until: row.Until, Unanswered: row.Kind == intent.DeliveryUnanswered,
 		})
 	case intent.DeliveryAdmission:
 		e := g.environment(row.Environment)

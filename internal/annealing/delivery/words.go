@@ -23,6 +23,7 @@ var (
 		promotion.NotStable: "not-stable", promotion.Unverified: "unverified", promotion.BadThere: "bad-there", promotion.NotAsked: "not-asked",
 		promotion.NeedsPeople: intent.CauseNeedsPeople, promotion.Rejected: "rejected", promotion.Closed: "closed", promotion.WindowFull: "window-full",
 		promotion.Young: "young", promotion.AgeUnknown: "age-unknown", promotion.Denied: "denied", promotion.NoResult: "no-result", promotion.ResultBad: "result-bad",
+		promotion.SaysNo: "says-no",
 	}
 	asideWords = map[ordering.Cause]string{
 		ordering.NoMatch: "no-match", ordering.NotAVersion: "not-a-version", ordering.Prerelease: "prerelease", ordering.NotKnown: "not-known",

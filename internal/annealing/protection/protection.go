@@ -68,6 +68,25 @@ func (a *Asker) Ask(ctx context.Context, q check.Question) (check.Answer, error)
 	return check.Answer{Reply: reply}, err
 }
 
+// MayAsk says whether the operator's policy lets the partition ask it; Denied: it does not.
+func (a *Asker) MayAsk(q check.Question) error {
+	policy, err := external.ReadPolicy(a.policy)
+	if err != nil {
+		return err
+	}
+	switch q.Source {
+	case check.HTTP:
+		_, err = policy.Place(a.partition, external.Protection, q.Place)
+	case check.Command:
+		err = policy.MayRun(a.partition, q.Place)
+	case check.Plugin:
+		_, err = policy.Plugin(a.partition, q.Place)
+	default:
+		err = fault.New(fault.Invalid, "there is no protection of the kind %q", q.Source)
+	}
+	return err
+}
+
 // post asks a service.
 func (a *Asker) post(ctx context.Context, policy *external.Policy, q check.Question) (*check.Reply, error) {
 	at, err := policy.Place(a.partition, external.Protection, q.Place)

@@ -155,6 +155,7 @@ func TestEventsOfRows(t *testing.T) {
 		{row(func(r *intent.DeliveryRecord) { r.Kind, r.Rollout = intent.DeliveryVeto, "slow, run 2" }), Vetoed, "1.1 of web is found bad in production by rollout slow, run 2: so it is"},
 		{row(func(r *intent.DeliveryRecord) { r.Kind, r.Constraint = intent.DeliveryResult, "smoke" }), Vetoed, "1.1 of web is found bad in production by ann (smoke): so it is"},
 		{row(func(r *intent.DeliveryRecord) { r.Kind, r.Good = intent.DeliveryResult, true }), "", ""},
+		{row(func(r *intent.DeliveryRecord) { r.Kind, r.Constraint = intent.DeliveryAnswer, "ticket" }), "", ""},
 		{row(func(r *intent.DeliveryRecord) { r.Kind, r.Constraint = intent.DeliveryVote, "people" }), Vetoed, "1.1 of web is found bad in production by ann (people): so it is"},
 		{row(func(r *intent.DeliveryRecord) {
 			r.Kind, r.Act, r.Environment = intent.DeliveryAct, intent.ActMarkBad, ""

@@ -41,6 +41,10 @@ const (
 	DeliveryVote DeliveryKind = "vote"
 	// DeliveryResult is what a verification, or a constraint that is decided outside, came to.
 	DeliveryResult DeliveryKind = "result"
+	// DeliveryAnswer is an answer to what a constraint asks about a version, and DeliveryUnanswered
+	// says that it asked and got none. A no is for now, and marks nothing bad.
+	DeliveryAnswer     DeliveryKind = "answer"
+	DeliveryUnanswered DeliveryKind = "unanswered"
 	// DeliveryAdmission says that a version was let in, with the verdicts of that time.
 	DeliveryAdmission DeliveryKind = "admission"
 	// DeliveryPromotion says that a field was set, in which revision of its document.
@@ -140,14 +144,17 @@ type DeliveryRecord struct {
 	// ActRollBack.
 	Had    VersionName `json:"had,omitzero"`
 	Newest VersionName `json:"newest,omitzero"`
-	// Good is what a vote or a result says, or whether all assets are good with the version, of a
+	// Good is what a vote, a result or an answer says, or whether all assets are good with the version, of a
 	// standing.
 	Good bool `json:"good,omitempty"`
 	// Roles of the person in the environment's partition, as the store found them, of a vote.
 	Roles []Role `json:"roles,omitempty"`
-	// Content is the digest of what the environment's assets were to be, of a result, a standing,
-	// an attempt, and a verification that began or is void.
+	// Content is the digest of what the environment's assets were to be, of a verification's
+	// result, a standing, an attempt, and a verification that began or is void. Of a constraint that
+	// asks it is the digest of whom it asks.
 	Content Digest `json:"content,omitzero"`
+	// Until is when an answer ends to count, by its own word; zero: it does not say.
+	Until time.Time `json:"until,omitzero"`
 	// Revision of the document that set the field, of a promotion, a standing and an attempt; of a
 	// landing the one that its edit is made upon.
 	Revision string `json:"revision,omitempty"`

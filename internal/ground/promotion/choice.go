@@ -25,6 +25,8 @@ type choice struct {
 	out []bool
 	// passing are the candidates that are let in, as far as it was asked.
 	passing []int
+	// questions about releases that wait for nothing else above a constraint that asks.
+	questions []Question
 }
 
 func (d *Decision) newChoice(at int) *choice {
@@ -71,6 +73,9 @@ func (c *choice) isBad(r Release) bool {
 func (c *choice) decide() Outcome {
 	o := Outcome{Has: c.has, Wants: c.has}
 	o.Wants, o.Why, o.Hold = c.target()
+	if o.Questions = c.questions; c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES {
+		slices.Reverse(o.Questions)
+	}
 	o.Back = o.Why == AskedBack || o.Why == WentBack || o.Why == FollowsRollout
 	if o.Wants != c.has {
 		if hold := c.hold(); hold != NoHold {
@@ -196,6 +201,7 @@ func (c *choice) letIn(r Release, place int, back bool) bool {
 			continue
 		}
 		if c.judge(c.at, number, r, place).Status != Passes {
+			c.ask(number, r)
 			return false
 		}
 	}
@@ -254,9 +260,13 @@ func (c *choice) candidate() (place int, ok bool) {
 
 // possible are the places from one on that may be let in, the newest first. Where a constraint
 // lets in only what somebody has said something of, or what another environment had, these are
-// all there are: thousands of versions wait for few.
+// all there are: thousands of versions wait for few. Below a constraint that asks, nobody may have
+// said anything yet of what is to be asked about.
 func (c *choice) possible(oldest int) iter.Seq[int] {
 	for number := range c.environment.constraints {
+		if c.environment.constraints[number].spec.GetAsked() != nil {
+			break
+		}
 		if releases, ok := c.spoken(number); ok {
 			var places []int
 			for _, r := range releases {

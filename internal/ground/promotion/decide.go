@@ -88,6 +88,9 @@ type Outcome struct {
 	Back bool
 	// Verify are the verifications to start now.
 	Verify []string
+	// Questions are those to ask now, so that versions can be let in; the version that comes next
+	// is first.
+	Questions []Question
 }
 
 // Decision is what is decided for all environments.

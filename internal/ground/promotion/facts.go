@@ -1,6 +1,10 @@
 package promotion
 
-import "time"
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+)
 
 // Facts are all that a decision rests on besides the application and its versions. Whoever asks
 // owns them and reads them at one moment; nothing here changes them.
@@ -12,8 +16,8 @@ type Facts struct {
 	Acts []Act
 	// Votes on judgements, in the order in which they were stored.
 	Votes []Vote
-	// Results of verifications and of constraints that are decided outside, in the order in
-	// which they were stored.
+	// Results of verifications and of constraints that others decide, in the order in which they
+	// were stored.
 	Results []Result
 }
 
@@ -122,17 +126,30 @@ type Vote struct {
 	Reason  string
 }
 
-// Result is what a verification, or a constraint that is decided outside, came to.
+// Result is what a verification, or a constraint that others decide, came to.
 type Result struct {
 	Environment string
 	// Name of the verification or of the constraint.
 	Name string
 	Release
-	// Content of the environment that it is about, of a verification.
+	// Content of the environment that it is about, of a verification; whom a constraint asked, as
+	// AskedDigest says.
 	Content string
 	At      time.Time
 	Good    bool
 	Reason  string
+	// Until is when it ends to count, by its own word; zero: it does not say.
+	Until time.Time
+	// Unanswered: a constraint asked, and got no answer.
+	Unanswered bool
+}
+
+// ends reports whether it counts no longer: for its age, or by its own word.
+func (r *Result) ends(now time.Time, expires *durationpb.Duration) bool {
+	if !r.Until.IsZero() && !now.Before(r.Until) {
+		return true
+	}
+	return expires != nil && !now.Before(r.At.Add(expires.AsDuration()))
 }
 
 // ActKind is what a person asks of delivery.

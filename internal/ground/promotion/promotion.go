@@ -53,6 +53,8 @@ type constraint struct {
 	// empty are the selectors that it names by which there is no environment now.
 	empty    []string
 	calendar *calendar.Calendar
+	// asked is the digest of whom it asks; empty: it asks nobody.
+	asked string
 }
 
 // Problem is what is wrong with a field of an application: "environments.prod" or
@@ -91,6 +93,10 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 			built.retry = e.GetRetry().AsDuration()
 		}
 		for _, c := range e.GetConstraints() {
+			if (c.GetAsked() != nil || c.GetOutside() != nil) && slices.Contains(e.GetVerify(), c.GetName()) {
+				return nil, &Problem{"environments." + e.GetName() + ".constraints." + c.GetName(), fault.New(fault.Invalid, "a verification of %s is called %s too", e.GetName(), c.GetName()).
+					WithHint("rename one of them: what is said of one would be taken for the other")}
+			}
 			one, err := a.constraint(c, groups)
 			if err != nil {
 				return nil, &Problem{"environments." + e.GetName() + ".constraints." + c.GetName(), err}
@@ -134,6 +140,9 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 		default:
 			return c, a.unknown(name)
 		}
+	}
+	if spec.GetAsked() != nil {
+		c.asked = AskedDigest(spec.GetAsked()).String()
 	}
 	if times := spec.GetTimes(); times != nil {
 		c.calendar, err = a.calendar(times)

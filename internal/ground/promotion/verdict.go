@@ -65,6 +65,8 @@ const (
 	NoResult
 	// ResultBad: it was found bad.
 	ResultBad
+	// SaysNo: who was asked says no for now.
+	SaysNo
 )
 
 // Verdict is what a constraint says of a version in an environment, with its numbers.
@@ -120,6 +122,8 @@ func (d *decider) judge(at, number int, r Release, place int) Verdict {
 		v = d.denied(kind.Deny, r, place)
 	case *intentpb.DeliveryConstraint_Outside:
 		v = d.outside(e, c, kind.Outside, r)
+	case *intentpb.DeliveryConstraint_Asked:
+		v = d.asked(e, c, kind.Asked, r)
 	default:
 		v = Verdict{Status: Refuses} // A kind that is not known lets nothing in.
 	}
@@ -330,9 +334,8 @@ func matches(pattern, name string) bool {
 // outside is the newest result that others stored for the release.
 func (d *decider) outside(e *environment, c *constraint, spec *intentpb.OutsideVerdict, r Release) Verdict {
 	result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]
-	expires := spec.GetExpires()
 	switch {
-	case result == nil, result.Good && expires != nil && !d.facts.Now.Before(result.At.Add(expires.AsDuration())):
+	case result == nil, result.Good && result.ends(d.facts.Now, spec.GetExpires()):
 		return Verdict{Status: Waits, Cause: NoResult}
 	case !result.Good:
 		return Verdict{Status: Refuses, Cause: ResultBad, Reason: result.Reason}

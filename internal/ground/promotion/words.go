@@ -125,7 +125,12 @@ func (v Verdict) Words() string {
 	case Denied:
 		return fmt.Sprintf("%s refuses it: %s", v.Constraint, v.Reason)
 	case NoResult:
+		if v.Reason != "" {
+			return fmt.Sprintf("%s asks, and gets no answer: %s", v.Constraint, v.Reason)
+		}
 		return v.Constraint + " waits for a verdict"
+	case SaysNo:
+		return fmt.Sprintf("%s says no for now: %s", v.Constraint, v.Reason)
 	case ResultBad:
 		return fmt.Sprintf("%s refuses it: %s", v.Constraint, v.Reason)
 	}

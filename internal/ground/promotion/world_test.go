@@ -64,6 +64,27 @@ func canary() *intentpb.DeliveryConstraint {
 	return &intentpb.DeliveryConstraint{Name: "canary", Kind: &intentpb.DeliveryConstraint_Outside{Outside: &intentpb.OutsideVerdict{}}}
 }
 
+// asking is a constraint that asks a plugin.
+func asking(expires time.Duration) *intentpb.DeliveryConstraint {
+	spec := &intentpb.AskedVerdict{Ask: &intentpb.AskedVerdict_Plugin{Plugin: "quiet"}}
+	if expires > 0 {
+		spec.Expires = durationpb.New(expires)
+	}
+	return &intentpb.DeliveryConstraint{Name: "quiet", Kind: &intentpb.DeliveryConstraint_Asked{Asked: spec}}
+}
+
+// answer of the plugin about a release, after so many hours.
+func answer(number, hours int, good bool) Result {
+	return Result{Environment: "prod", Name: "quiet", Release: release(number), Content: AskedDigest(asking(0).GetAsked()).String(), At: after(float64(hours)), Good: good, Reason: "as asked"}
+}
+
+// passUntil is a pass that says itself until when it counts.
+func passUntil(hours float64) Result {
+	result := answer(2, 5, true)
+	result.Until = after(hours)
+	return result
+}
+
 func application(t testing.TB, environments ...*intentpb.DeliveryEnvironment) *Application {
 	t.Helper()
 	a, err := New(&intentpb.Delivery{Name: "web", Versions: "images", Environments: environments})

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -30,8 +31,14 @@ func constraintKinds() []constraintKind {
 		{"min_age", nil, (*deliveryParser).versionAge, "{min_age: 1h}"},
 		{"deny", nil, (*deliveryParser).denies, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"verdict", []string{"expires"}, (*deliveryParser).outside, "{verdict: outside}"},
+		{"http", askedKeys, (*deliveryParser).asked, "{http: changes}"},
+		{"command", askedKeys, (*deliveryParser).asked, "{command: [/usr/local/bin/may-go]}"},
+		{"plugin", askedKeys, (*deliveryParser).asked, "{plugin: quiet}"},
 	}
 }
+
+// askedKeys are those of a constraint that asks, beside whom it asks.
+var askedKeys = []string{"timeout", "every", "expires"}
 
 // constraintWords are keys of each kind.
 var constraintWords = []string{"rollbacks", "hotfixes"}
@@ -151,6 +158,35 @@ func (r *deliveryParser) outside(c *intentpb.DeliveryConstraint, fields map[stri
 		spec.Expires = durationpb.New(r.duration(node, at+".expires"))
 	}
 	c.Kind = &intentpb.DeliveryConstraint_Outside{Outside: spec}
+}
+
+// mostAskEvery is the longest pause between two questions about a version.
+const mostAskEvery = 24 * time.Hour
+
+func (r *deliveryParser) asked(c *intentpb.DeliveryConstraint, fields map[string]*yaml.Node, at string) {
+	spec := &intentpb.AskedVerdict{}
+	switch {
+	case fields["http"] != nil:
+		spec.Ask = &intentpb.AskedVerdict_Http{Http: r.askedService(fields["http"], at+".http")}
+	case fields["plugin"] != nil:
+		spec.Ask = &intentpb.AskedVerdict_Plugin{Plugin: r.askedPlugin(fields["plugin"], at+".plugin")}
+	default:
+		spec.Ask = &intentpb.AskedVerdict_Command{Command: r.askedProgram(fields["command"], at+".command")}
+	}
+	if node := fields["timeout"]; node != nil {
+		spec.Timeout = r.askedTimeout(node, at+".timeout")
+	}
+	if node := fields["every"]; node != nil {
+		every := r.duration(node, at+".every")
+		if every > 0 && every < leastEvery || every > mostAskEvery {
+			r.parser.at(node, at+".every", "%s.every is not between %s and %s", at, leastEvery, mostAskEvery).hint("write every: 1m")
+		}
+		spec.Every = durationpb.New(every)
+	}
+	if node := fields["expires"]; node != nil {
+		spec.Expires = durationpb.New(r.duration(node, at+".expires"))
+	}
+	c.Kind = &intentpb.DeliveryConstraint_Asked{Asked: spec}
 }
 
 // deliverySchema is an application.

@@ -44,8 +44,9 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 		if strings.HasPrefix(text, "order:") {
 			text = "delivery: {a: {versions: images, " + strings.TrimSpace(text) + ", environments: {e: {set: {document: knobs, field: /e}, assets: true}}}}\n"
 		}
-		if strings.HasPrefix(text, "verify:") {
-			const environment = "delivery:\n  v:\n    versions: images\n    environments:\n      e:\n        set: {document: knobs, field: /e}\n        assets: true\n"
+		if strings.HasPrefix(text, "verify:") || strings.HasPrefix(text, "constraints:") {
+			name, _, _ := strings.Cut(text, ":")
+			environment := "delivery:\n  " + name[:1] + ":\n    versions: images\n    environments:\n      e:\n        set: {document: knobs, field: /e}\n        assets: true\n"
 			text = environment + "        " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        ") + "\n"
 		}
 		if strings.HasPrefix(text, "sources:") {
@@ -69,7 +70,7 @@ func TestDeliveryOfThePageIsRead(t *testing.T) {
 			samples[spec.GetName()] = len(application.Environments())
 		}
 	}
-	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["ledger"] != 1 || samples["shop"] != 2 || samples["a"] != 1 || samples["v"] != 1 {
+	if samples["web"] != 3 || samples["mail"] != 2 || samples["cart"] != 2 || samples["search"] != 2 || samples["portal"] != 7 || samples["ledger"] != 1 || samples["shop"] != 2 || samples["a"] != 1 || samples["v"] != 1 || samples["c"] != 1 {
 		t.Errorf("%v", samples)
 	}
 }
@@ -114,6 +115,9 @@ func TestDeliveryIsRead(t *testing.T) {
           old: {min_age: 1h}
           denied: {deny: [{version: "1.4.*", reason: slow}, {commit: 1f2e3d4, reason: slow}]}
           canary: {verdict: outside, expires: 1d}
+          ticket: {http: changes, timeout: 30s, every: 5m, expires: 2d}
+          scan: {command: [/opt/scan, --strict]}
+          quiet: {plugin: quiet, rollbacks: true}
       last:
         set: {document: sizes, field: /last, pull_request: hub}
         assets: 'id == "b"'
@@ -135,10 +139,14 @@ func TestDeliveryIsRead(t *testing.T) {
 		t.Errorf("%v", acme)
 	}
 	c := acme.GetConstraints()
-	if len(c) != 7 || !c[0].GetRollbacks() || !c[0].GetDependsOn().GetAny() || c[0].GetDependsOn().GetStable().AsDuration() != 30*time.Minute || c[0].GetPassedByHotfix() ||
+	if len(c) != 10 || !c[0].GetRollbacks() || !c[0].GetDependsOn().GetAny() || c[0].GetDependsOn().GetStable().AsDuration() != 30*time.Minute || c[0].GetPassedByHotfix() ||
 		!c[1].GetPassedByHotfix() || c[1].GetJudgement().GetQuorum() != 2 || c[2].GetSoak().GetTime().AsDuration() != 4*time.Hour || c[3].GetTimes().GetAtMost() != 2 ||
 		c[4].GetAge().GetAge().AsDuration() != time.Hour || c[5].GetDeny().GetEntries()[1].GetCommit() != "1f2e3d4" || c[6].GetOutside().GetExpires().AsDuration() != 24*time.Hour {
 		t.Errorf("%v", c)
+	}
+	if ticket := c[7].GetAsked(); ticket.GetHttp() != "changes" || ticket.GetTimeout().AsDuration() != 30*time.Second || ticket.GetEvery().AsDuration() != 5*time.Minute || ticket.GetExpires().AsDuration() != 48*time.Hour ||
+		c[8].GetAsked().GetCommand().GetLine()[1] != "--strict" || c[9].GetAsked().GetPlugin() != "quiet" || !c[9].GetRollbacks() {
+		t.Errorf("those that ask: %v", c[7:])
 	}
 	last := web.GetEnvironments()[3]
 	if !last.GetInRepository() || last.GetSource() != "sizes" || last.GetPullRequest() != "hub" || acme.GetInRepository() {
@@ -205,6 +213,14 @@ func TestRefusedDeliveries(t *testing.T) {
 		prod(`{deny: [{reason: a}]}`):                                                  {c + ".deny[0]", "commit"},
 		prod(`{deny: [{commit: xyz, reason: a}]}`):                                     {c + ".deny[0].commit", "7 digits"},
 		prod(`{verdict: inside}`):                                                      {c + ".verdict", "outside"},
+		prod(`{http: "ftp://a"}`):                                                      {c + ".http", "prometheus.example.com"},
+		prod(`{command: [scan]}`):                                                      {c + ".command", "--external-checks"},
+		prod(`{plugin: "http://a"}`):                                                   {c + ".plugin", "--external-checks"},
+		prod(`{plugin: quiet, timeout: 2m}`):                                           {c + ".timeout", "at most 1m"},
+		prod(`{plugin: quiet, every: 2d}`):                                             {c + ".every", "every: 1m"},
+		prod(`{plugin: quiet, every: 10ms}`):                                           {c + ".every", "every: 1m"},
+		prod(`{plugin: quiet, expire: 1d}`):                                            {c + ".expire", "did you mean expires?"},
+		one(`{set: {document: knobs, field: /prod}, assets: true, verify: [c], constraints: {c: {plugin: quiet}}}`):                                                   {c, "rename one"},
 		one("{set: {document: knobs, field: /prod}, assets: true}}}\n  api: {versions: cart, environments: {x: {set: {document: knobs, field: /prod}, assets: true}"): {"delivery.api.environments.x.set", "a field of its own"},
 	} {
 		_, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+"delivery:\n  web: "+text+"\n"), schema.Builtin())

@@ -32,21 +32,11 @@ func (p *parser) protection(c *intentpb.Check, fields map[string]*yaml.Node, at 
 	c.Kind = &intentpb.Check_Protection{Protection: protection}
 	switch {
 	case fields["http"] != nil:
-		place := p.text(fields["http"], at+".http")
-		p.check(fields["http"], at+".http", external.CheckPlace(place))
-		protection.Ask = &intentpb.Protection_Http{Http: place}
+		protection.Ask = &intentpb.Protection_Http{Http: p.askedService(fields["http"], at+".http")}
 	case fields["plugin"] != nil:
-		name := p.text(fields["plugin"], at+".plugin")
-		if external.IsURL(name) || external.CheckPlace(name) != nil {
-			p.at(fields["plugin"], at+".plugin", "%s.plugin: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
-		}
-		protection.Ask = &intentpb.Protection_Plugin{Plugin: name}
+		protection.Ask = &intentpb.Protection_Plugin{Plugin: p.askedPlugin(fields["plugin"], at+".plugin")}
 	default:
-		line := p.texts(fields["command"], at+".command")
-		if len(line) > 0 && !path.IsAbs(line[0]) {
-			p.at(fields["command"], at+".command", "%s.command: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
-		}
-		protection.Ask = &intentpb.Protection_Command{Command: &intentpb.CommandLine{Line: line}}
+		protection.Ask = &intentpb.Protection_Command{Command: p.askedProgram(fields["command"], at+".command")}
 	}
 	if duringNode := fields["during"]; duringNode != nil {
 		protection.During = choice(p, duringNode, at+".during", durings, "block or fail")
@@ -56,6 +46,40 @@ func (p *parser) protection(c *intentpb.Check, fields map[string]*yaml.Node, at 
 	}
 	p.phases(protection, fields, at)
 	p.paces(protection, fields, at)
+}
+
+// askedService is the URL, or the name, of a service that is asked.
+func (p *parser) askedService(node *yaml.Node, at string) string {
+	place := p.text(node, at)
+	p.check(node, at, external.CheckPlace(place))
+	return place
+}
+
+// askedPlugin is the name of a plugin of checks.
+func (p *parser) askedPlugin(node *yaml.Node, at string) string {
+	name := p.text(node, at)
+	if external.IsURL(name) || external.CheckPlace(name) != nil {
+		p.at(node, at, "%s: %q is no name", at, name).hint("write the name of one that whoever runs the server lists under plugins, in the file of --external-checks")
+	}
+	return name
+}
+
+// askedProgram is a program that is asked, with its arguments.
+func (p *parser) askedProgram(node *yaml.Node, at string) *intentpb.CommandLine {
+	line := p.texts(node, at)
+	if len(line) > 0 && !path.IsAbs(line[0]) {
+		p.at(node, at, "%s: %q is no absolute path", at, line[0]).hint("name the program itself, as whoever runs the server lists it in the file of --external-checks")
+	}
+	return &intentpb.CommandLine{Line: line}
+}
+
+// askedTimeout is how long an answer is waited for.
+func (p *parser) askedTimeout(node *yaml.Node, at string) *durationpb.Duration {
+	timeout := p.duration(node, at)
+	if timeout > mostTimeout {
+		p.at(node, at, "%s is longer than %s", at, mostTimeout).hint("write at most 1m")
+	}
+	return durationpb.New(timeout)
 }
 
 // phases says whether it is asked before a push: it is, unless it is asked after it
@@ -85,11 +109,8 @@ func (p *parser) paces(protection *intentpb.Protection, fields map[string]*yaml.
 		keep = protection.Keep.AsDuration()
 	}
 	if node := fields["timeout"]; node != nil {
-		timeout = p.duration(node, at+".timeout")
-		protection.Timeout = durationpb.New(timeout)
-		if timeout > mostTimeout {
-			p.at(node, at+".timeout", "%s.timeout is longer than %s", at, mostTimeout).hint("write at most 1m")
-		}
+		protection.Timeout = p.askedTimeout(node, at+".timeout")
+		timeout = protection.Timeout.AsDuration()
 	}
 	if node := fields["every"]; node != nil {
 		every = p.duration(node, at+".every")

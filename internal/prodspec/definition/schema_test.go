@@ -158,7 +158,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "min_age": "1h", "deny": "[]", "verdict": "outside"} {
+	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "min_age": "1h", "deny": "[]", "verdict": "outside", "http": "x", "command": "[/x]", "plugin": "x"} {
 		templates[".delivery{}.environments{}.constraints{}|"+key] = "delivery: {a: {environments: {e: {constraints: {c: {" + key + ": " + value + ", KEY}}}}}}"
 	}
 	templates[".delivery{}.environments{}.constraints{}|deny.deny[]"] = "delivery: {a: {environments: {e: {constraints: {c: {deny: [{KEY}]}}}}}}"

@@ -24,6 +24,8 @@ type Delivered struct {
 	// Document that has the environments' fields, by their names. Prefix and the name of one
 	// are its asset.
 	Document, Prefix string
+	// Advised: a constraint of staging asks about each version.
+	Advised bool
 }
 
 // delivering is what is known of an application: by the history of its document, by what people
@@ -55,6 +57,9 @@ type delivering struct {
 	content map[badIn]intent.Digest
 	// promoted are when production was given something that it never had.
 	promoted []time.Time
+	// given are the answers to what a constraint asks, kept the newest that is stored of each version.
+	given []adviceGiven
+	kept  map[badIn]adviceKept
 	// withdrawn is since when a source no longer lists what it listed, as the store has it.
 	withdrawn map[Release]time.Time
 }
@@ -91,6 +96,7 @@ func newDelivering() delivering {
 		fields: map[string]field{}, set: map[string]bool{}, edited: map[string]bool{}, ever: map[string]map[Release]bool{}, arrived: map[string]map[Release]time.Time{},
 		bad: map[badIn]badBy{}, pins: map[string]Release{}, paused: map[string]bool{}, passed: map[passedFor]bool{}, restarted: map[Release]time.Time{},
 		undoing: map[string]int{}, content: map[badIn]intent.Digest{},
+		kept: map[badIn]adviceKept{},
 	}
 }
 
@@ -259,6 +265,12 @@ func (m *Monitor) deliveryRow(row intent.DeliveryRecord) {
 		if by, ok := d.bad[in]; ok && !by.person && by.content != row.Content && !row.Content.IsZero() {
 			delete(d.bad, in) // It is verified anew.
 		}
+	case intent.DeliveryAct:
+		if row.Act == intent.ActRestart && row.Constraint == AdviceConstraint {
+			delete(d.kept, in)
+		}
+	case intent.DeliveryAnswer, intent.DeliveryUnanswered:
+		m.adviceRow(row)
 	case intent.DeliveryResult:
 		at := slices.IndexFunc(d.programs, func(p *Program) bool {
 			return p.said && !p.used && p.Environment == row.Environment && p.Name == row.Constraint && p.Version == row.Version && p.Content == row.Content && p.good == row.Good
@@ -359,6 +371,9 @@ func (m *Monitor) promoted(environment string, was, is Release) {
 	switch environment {
 	case "staging":
 		m.heldWell("test", is, time.Minute, "tested", true)
+		if m.options.Delivered.Advised {
+			m.advised(environment, is, now)
+		}
 	case "production":
 		m.heldWell("staging", is, 0, "staged", true)
 		m.heldWell("staging", is, 2*time.Minute, "soaked", false)

@@ -256,6 +256,55 @@ func TestDeliveryIsWatched(t *testing.T) {
 	}
 }
 
+// TestAdviceIsWatched: a version comes to staging by an answer that passes it, that was given, and
+// that counts still.
+func TestAdviceIsWatched(t *testing.T) {
+	row := func(p *deliveryPlay, kind intent.DeliveryKind, r Release, good bool) {
+		p.deliveryRow(intent.DeliveryRecord{Kind: kind, Environment: "staging", Version: intent.VersionName{Name: r.Name, Digest: r.Digest}, Constraint: AdviceConstraint, At: p.now, Good: good})
+	}
+	answer := func(p *deliveryPlay, r Release, pass bool) {
+		p.AdviceGiven("staging", r, pass)
+		row(p, intent.DeliveryAnswer, r, pass)
+	}
+	for name, test := range map[string]struct {
+		play func(p *deliveryPlay)
+		want string
+	}{
+		"passed":                          {func(p *deliveryPlay) { answer(p, two, true) }, ""},
+		"passed after a no":               {func(p *deliveryPlay) { answer(p, two, false); answer(p, two, true) }, ""},
+		"nobody was asked":                {func(*deliveryPlay) {}, "S11"},
+		"a no":                            {func(p *deliveryPlay) { answer(p, two, true); answer(p, two, false) }, "S11"},
+		"no answer":                       {func(p *deliveryPlay) { answer(p, two, true); row(p, intent.DeliveryUnanswered, two, false) }, "S11"},
+		"another version passed":          {func(p *deliveryPlay) { answer(p, moved, true) }, "S11"},
+		"a pass that nobody gave":         {func(p *deliveryPlay) { row(p, intent.DeliveryAnswer, two, true) }, "S11"},
+		"one answer stored twice":         {func(p *deliveryPlay) { answer(p, two, true); row(p, intent.DeliveryAnswer, two, true) }, "S11"},
+		"a pass that ended":               {func(p *deliveryPlay) { answer(p, two, true); p.now = p.now.Add(AdviceCounts + 2*stepTakes) }, "S19"},
+		"a pass that ends while it comes": {func(p *deliveryPlay) { answer(p, two, true); p.now = p.now.Add(AdviceCounts + stepTakes/2) }, ""},
+		"forced": {func(p *deliveryPlay) {
+			p.act(Act{Kind: intent.ActForce, Environment: "staging", Release: two, Constraint: AdviceConstraint})
+		}, ""},
+		"to be asked anew": {func(p *deliveryPlay) {
+			answer(p, two, true)
+			p.deliveryRow(intent.DeliveryRecord{Kind: intent.DeliveryAct, Act: intent.ActRestart, Environment: "staging", Version: intent.VersionName{Name: two.Name, Digest: two.Digest}, Constraint: AdviceConstraint})
+		}, "S11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newDeliveryPlay()
+			p.options.Delivered.Advised = true
+			p.verified("test", two, true)
+			test.play(p)
+			p.give(true, "staging", two)
+			told := p.Violations()
+			if test.want == "" && len(told) > 0 {
+				t.Errorf("it tells of %v", told)
+			}
+			if test.want != "" && !slices.ContainsFunc(told, func(v Violation) bool { return v.Property == test.want }) {
+				t.Errorf("it does not tell of %s, but of %v", test.want, told)
+			}
+		})
+	}
+}
+
 func TestDeliveryWindows(t *testing.T) {
 	if n := len(DeliveryWindows()); n < 15 || n > 20 {
 		t.Errorf("%d windows, and a calendar has at most 20", n)

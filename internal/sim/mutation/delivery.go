@@ -3,6 +3,49 @@ package mutation
 // delivered are what may become of which version belongs where.
 var delivered = []Mutant{
 	{
+		Name: "no-answer-is-a-pass", Of: Delivering, File: "internal/ground/promotion/asked.go",
+		Old:    "case result.Unanswered:",
+		New:    "case result.Unanswered && mutant.On(\"no-answer-is-a-pass\"):\n\t\treturn met()\n\tcase result.Unanswered:",
+		Breaks: "S11",
+		Why:    "A constraint that asks and gets no answer lets the version in.",
+	},
+	{
+		Name: "a-no-is-a-pass", Of: Delivering, File: "internal/ground/promotion/asked.go",
+		Old:    "case !result.Good:",
+		New:    "case !result.Good && !mutant.On(\"a-no-is-a-pass\"):",
+		Breaks: "S11",
+		Why:    "Any answer lets the version in.",
+	},
+	{
+		Name: "a-pass-counts-for-good", Of: Delivering, File: "internal/ground/promotion/asked.go",
+		Old:    "case result.ends(d.facts.Now, spec.GetExpires()):",
+		New:    "case result.ends(d.facts.Now, spec.GetExpires()) && !mutant.On(\"a-pass-counts-for-good\"):",
+		Breaks: "S19",
+		Why:    "What was passed once comes whenever it can.",
+	},
+	{
+		Name: "a-pass-of-another-version", Of: Delivering, File: "internal/ground/promotion/asked.go",
+		Old: "result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]",
+		New: "result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]\n\tfor key, other := range d.index.results {\n\t\t" +
+			"if mutant.On(\"a-pass-of-another-version\") && other.Good && key.environment == e.spec.GetName() && key.constraint == c.spec.GetName() {\n\t\t\tresult = other\n\t\t}\n\t}",
+		Breaks: "S11",
+		Why:    "A constraint that asks is content with what it was told of an older version.",
+	},
+	{
+		Name: "a-mark-is-a-verification", Of: Delivering, File: "internal/ground/promotion/marks.go",
+		Old:    "if !result.Good && x.isCleared(e.spec.GetName(), result) {",
+		New:    "if !result.Good && x.isCleared(e.spec.GetName(), result) && !mutant.On(\"a-mark-is-a-verification\") {",
+		Breaks: "S19",
+		Why:    "What a verification found bad, and a person marks good, counts as verified.",
+	},
+	{
+		Name: "restart-keeps-answers", Of: Delivering, File: "internal/ground/promotion/marks.go",
+		Old:    "if result.At.After(x.restarted[key]) {",
+		New:    "if result.At.After(x.restarted[key]) || mutant.On(\"restart-keeps-answers\") {",
+		Breaks: "S11",
+		Why:    "What a person wants asked anew is decided by the answer before.",
+	},
+	{
 		Name: "stable-for-no-time", Of: Delivering, File: "internal/ground/promotion/verdict.go",
 		Old:    "case stint.longest < stable:",
 		New:    "case stint.longest < stable && !mutant.On(\"stable-for-no-time\"):",

@@ -860,6 +860,7 @@ type DeliveryConstraint struct {
 	//	*DeliveryConstraint_Age
 	//	*DeliveryConstraint_Deny
 	//	*DeliveryConstraint_Outside
+	//	*DeliveryConstraint_Asked
 	Kind isDeliveryConstraint_Kind `protobuf_oneof:"kind"`
 	// It holds what goes back as well.
 	Rollbacks bool `protobuf:"varint,20,opt,name=rollbacks" json:"rollbacks,omitempty"`
@@ -976,6 +977,15 @@ func (x *DeliveryConstraint) GetOutside() *OutsideVerdict {
 	return nil
 }
 
+func (x *DeliveryConstraint) GetAsked() *AskedVerdict {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryConstraint_Asked); ok {
+			return x.Asked
+		}
+	}
+	return nil
+}
+
 func (x *DeliveryConstraint) GetRollbacks() bool {
 	if x != nil {
 		return x.Rollbacks
@@ -1022,6 +1032,10 @@ type DeliveryConstraint_Outside struct {
 	Outside *OutsideVerdict `protobuf:"bytes,8,opt,name=outside,oneof"`
 }
 
+type DeliveryConstraint_Asked struct {
+	Asked *AskedVerdict `protobuf:"bytes,9,opt,name=asked,oneof"`
+}
+
 func (*DeliveryConstraint_DependsOn) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Judgement) isDeliveryConstraint_Kind() {}
@@ -1035,6 +1049,8 @@ func (*DeliveryConstraint_Age) isDeliveryConstraint_Kind() {}
 func (*DeliveryConstraint_Deny) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Outside) isDeliveryConstraint_Kind() {}
+
+func (*DeliveryConstraint_Asked) isDeliveryConstraint_Kind() {}
 
 // DependsOn lets in what other environments had and were well with.
 type DependsOn struct {
@@ -1501,6 +1517,135 @@ func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
 	return nil
 }
 
+// AskedVerdict lets in what a service, a program or a plugin passes, which Lehr asks about each
+// version that all constraints above it let in.
+type AskedVerdict struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Ask:
+	//
+	//	*AskedVerdict_Http
+	//	*AskedVerdict_Command
+	//	*AskedVerdict_Plugin
+	Ask isAskedVerdict_Ask `protobuf_oneof:"ask"`
+	// How long an answer is waited for; unset: 10 seconds.
+	Timeout *durationpb.Duration `protobuf:"bytes,4,opt,name=timeout" json:"timeout,omitempty"`
+	// How long after a no it is asked again; unset: a minute.
+	Every *durationpb.Duration `protobuf:"bytes,5,opt,name=every" json:"every,omitempty"`
+	// How long a pass counts. Unset: for good.
+	Expires       *durationpb.Duration `protobuf:"bytes,6,opt,name=expires" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskedVerdict) Reset() {
+	*x = AskedVerdict{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskedVerdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskedVerdict) ProtoMessage() {}
+
+func (x *AskedVerdict) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskedVerdict.ProtoReflect.Descriptor instead.
+func (*AskedVerdict) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AskedVerdict) GetAsk() isAskedVerdict_Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
+
+func (x *AskedVerdict) GetHttp() string {
+	if x != nil {
+		if x, ok := x.Ask.(*AskedVerdict_Http); ok {
+			return x.Http
+		}
+	}
+	return ""
+}
+
+func (x *AskedVerdict) GetCommand() *CommandLine {
+	if x != nil {
+		if x, ok := x.Ask.(*AskedVerdict_Command); ok {
+			return x.Command
+		}
+	}
+	return nil
+}
+
+func (x *AskedVerdict) GetPlugin() string {
+	if x != nil {
+		if x, ok := x.Ask.(*AskedVerdict_Plugin); ok {
+			return x.Plugin
+		}
+	}
+	return ""
+}
+
+func (x *AskedVerdict) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *AskedVerdict) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *AskedVerdict) GetExpires() *durationpb.Duration {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+type isAskedVerdict_Ask interface {
+	isAskedVerdict_Ask()
+}
+
+type AskedVerdict_Http struct {
+	// URL, or the name that the operator gave to one, for a POST.
+	Http string `protobuf:"bytes,1,opt,name=http,oneof"`
+}
+
+type AskedVerdict_Command struct {
+	Command *CommandLine `protobuf:"bytes,2,opt,name=command,oneof"`
+}
+
+type AskedVerdict_Plugin struct {
+	// Name of a plugin of checks that the operator lists.
+	Plugin string `protobuf:"bytes,3,opt,name=plugin,oneof"`
+}
+
+func (*AskedVerdict_Http) isAskedVerdict_Ask() {}
+
+func (*AskedVerdict_Command) isAskedVerdict_Ask() {}
+
+func (*AskedVerdict_Plugin) isAskedVerdict_Ask() {}
+
 // PromotionGrant lets an application of another partition set fields of a document of this one.
 type PromotionGrant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1520,7 +1665,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1677,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1690,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -1663,7 +1808,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
 	"validation\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"validation\x12\x18\n" +
-	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xa2\x04\n" +
+	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xd8\x04\n" +
 	"\x12DeliveryConstraint\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12:\n" +
 	"\n" +
@@ -1673,7 +1818,8 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x04soak\x18\x05 \x01(\v2\x1c.lehr.intent.v1.DeliverySoakH\x00R\x04soak\x12.\n" +
 	"\x03age\x18\x06 \x01(\v2\x1a.lehr.intent.v1.VersionAgeH\x00R\x03age\x124\n" +
 	"\x04deny\x18\a \x01(\v2\x1e.lehr.intent.v1.DeniedVersionsH\x00R\x04deny\x12:\n" +
-	"\aoutside\x18\b \x01(\v2\x1e.lehr.intent.v1.OutsideVerdictH\x00R\aoutside\x12\x1c\n" +
+	"\aoutside\x18\b \x01(\v2\x1e.lehr.intent.v1.OutsideVerdictH\x00R\aoutside\x124\n" +
+	"\x05asked\x18\t \x01(\v2\x1c.lehr.intent.v1.AskedVerdictH\x00R\x05asked\x12\x1c\n" +
 	"\trollbacks\x18\x14 \x01(\bR\trollbacks\x12(\n" +
 	"\x10passed_by_hotfix\x18\x15 \x01(\bR\x0epassedByHotfixB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x88\x01\n" +
@@ -1703,7 +1849,17 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reasonB\r\n" +
 	"\x04what\x12\x05\xbaH\x02\b\x01\"O\n" +
 	"\x0eOutsideVerdict\x12=\n" +
-	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xed\x01\n" +
+	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xe1\x02\n" +
+	"\fAskedVerdict\x12 \n" +
+	"\x04http\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xe8\aH\x00R\x04http\x127\n" +
+	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12#\n" +
+	"\x06plugin\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?H\x00R\x06plugin\x12A\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b<*\x00R\atimeout\x12A\n" +
+	"\x05every\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
+	"\"\x04\b\x80\xa3\x052\x02\b\x01R\x05every\x12=\n" +
+	"\aexpires\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpiresB\f\n" +
+	"\x03ask\x12\x05\xbaH\x02\b\x01\"\xed\x01\n" +
 	"\x0ePromotionGrant\x12%\n" +
 	"\tpartition\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tpartition\x12)\n" +
 	"\vapplication\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\vapplication\x12#\n" +
@@ -1725,7 +1881,7 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
 	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
@@ -1745,10 +1901,11 @@ var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(*DeniedVersions)(nil),         // 15: lehr.intent.v1.DeniedVersions
 	(*DeniedVersion)(nil),          // 16: lehr.intent.v1.DeniedVersion
 	(*OutsideVerdict)(nil),         // 17: lehr.intent.v1.OutsideVerdict
-	(*PromotionGrant)(nil),         // 18: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 19: google.protobuf.Duration
-	(*CommandLine)(nil),            // 20: lehr.intent.v1.CommandLine
-	(*Calendar)(nil),               // 21: lehr.intent.v1.Calendar
+	(*AskedVerdict)(nil),           // 18: lehr.intent.v1.AskedVerdict
+	(*PromotionGrant)(nil),         // 19: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 20: google.protobuf.Duration
+	(*CommandLine)(nil),            // 21: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 22: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	5,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
@@ -1758,11 +1915,11 @@ var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	9,  // 4: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
 	1,  // 5: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
 	2,  // 6: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	19, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	20, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
 	7,  // 8: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
-	20, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	21, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
 	8,  // 10: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
-	19, // 11: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	20, // 11: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
 	10, // 12: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
 	11, // 13: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
 	12, // 14: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
@@ -1770,18 +1927,23 @@ var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	14, // 16: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
 	15, // 17: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
 	17, // 18: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	19, // 19: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	19, // 20: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	21, // 21: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	19, // 22: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	19, // 23: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	16, // 24: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	19, // 25: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	18, // 19: lehr.intent.v1.DeliveryConstraint.asked:type_name -> lehr.intent.v1.AskedVerdict
+	20, // 20: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	20, // 21: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	22, // 22: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 23: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	20, // 24: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	16, // 25: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	20, // 26: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	21, // 27: lehr.intent.v1.AskedVerdict.command:type_name -> lehr.intent.v1.CommandLine
+	20, // 28: lehr.intent.v1.AskedVerdict.timeout:type_name -> google.protobuf.Duration
+	20, // 29: lehr.intent.v1.AskedVerdict.every:type_name -> google.protobuf.Duration
+	20, // 30: lehr.intent.v1.AskedVerdict.expires:type_name -> google.protobuf.Duration
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -1808,10 +1970,16 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Age)(nil),
 		(*DeliveryConstraint_Deny)(nil),
 		(*DeliveryConstraint_Outside)(nil),
+		(*DeliveryConstraint_Asked)(nil),
 	}
 	file_lehr_intent_v1_delivery_proto_msgTypes[13].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
+	}
+	file_lehr_intent_v1_delivery_proto_msgTypes[15].OneofWrappers = []any{
+		(*AskedVerdict_Http)(nil),
+		(*AskedVerdict_Command)(nil),
+		(*AskedVerdict_Plugin)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1819,7 +1987,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

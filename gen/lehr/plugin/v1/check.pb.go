@@ -759,7 +759,7 @@ type JudgeRequest struct {
 	Incarnation string                 `protobuf:"bytes,1,opt,name=incarnation" json:"incarnation,omitempty"`
 	// The check's name in lehr.yaml.
 	Protection string `protobuf:"bytes,2,opt,name=protection" json:"protection,omitempty"`
-	// "before", "during" or "after".
+	// "before", "during" or "after" a push, or "promotion" of a version.
 	Phase     string `protobuf:"bytes,3,opt,name=phase" json:"phase,omitempty"`
 	Partition string `protobuf:"bytes,4,opt,name=partition" json:"partition,omitempty"`
 	Asset     string `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
@@ -773,7 +773,15 @@ type JudgeRequest struct {
 	PlanDigest string      `protobuf:"bytes,10,opt,name=plan_digest,json=planDigest" json:"plan_digest,omitempty"`
 	Plan       *JudgedPlan `protobuf:"bytes,11,opt,name=plan" json:"plan,omitempty"`
 	// How many changes there are, of which the plan has the first.
-	Changes       uint32 `protobuf:"varint,12,opt,name=changes" json:"changes,omitempty"`
+	Changes uint32 `protobuf:"varint,12,opt,name=changes" json:"changes,omitempty"`
+	// Of a promotion, which has no asset, type, labels, push and plan. Its content is the version:
+	// NAME, or NAME@DIGEST where it has a digest.
+	Home          string `protobuf:"bytes,13,opt,name=home" json:"home,omitempty"` // partition that defines the application
+	Application   string `protobuf:"bytes,14,opt,name=application" json:"application,omitempty"`
+	Environment   string `protobuf:"bytes,15,opt,name=environment" json:"environment,omitempty"`
+	Version       string `protobuf:"bytes,16,opt,name=version" json:"version,omitempty"`
+	Digest        string `protobuf:"bytes,17,opt,name=digest" json:"digest,omitempty"`
+	Commit        string `protobuf:"bytes,18,opt,name=commit" json:"commit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -890,6 +898,48 @@ func (x *JudgeRequest) GetChanges() uint32 {
 		return x.Changes
 	}
 	return 0
+}
+
+func (x *JudgeRequest) GetHome() string {
+	if x != nil {
+		return x.Home
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *JudgeRequest) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
 }
 
 type JudgedPlan struct {
@@ -1173,7 +1223,7 @@ const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	"\x16DescribeChecksResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\"\xc4\x03\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"\xe6\x04\n" +
 	"\fJudgeRequest\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\tR\vincarnation\x12\x1e\n" +
 	"\n" +
@@ -1190,7 +1240,13 @@ const file_lehr_plugin_v1_check_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"planDigest\x12.\n" +
 	"\x04plan\x18\v \x01(\v2\x1a.lehr.plugin.v1.JudgedPlanR\x04plan\x12\x18\n" +
-	"\achanges\x18\f \x01(\rR\achanges\x1a9\n" +
+	"\achanges\x18\f \x01(\rR\achanges\x12\x12\n" +
+	"\x04home\x18\r \x01(\tR\x04home\x12 \n" +
+	"\vapplication\x18\x0e \x01(\tR\vapplication\x12 \n" +
+	"\venvironment\x18\x0f \x01(\tR\venvironment\x12\x18\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\x12\x16\n" +
+	"\x06digest\x18\x11 \x01(\tR\x06digest\x12\x16\n" +
+	"\x06commit\x18\x12 \x01(\tR\x06commit\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\\\n" +

@@ -36,7 +36,7 @@ const (
 type CheckServiceClient interface {
 	// What the plugin is. Called first, once per connection.
 	DescribeChecks(ctx context.Context, in *DescribeChecksRequest, opts ...grpc.CallOption) (*DescribeChecksResponse, error)
-	// Whether a push may be. Many are asked at once. An error INVALID_ARGUMENT,
+	// Whether a push may be, or a version come to an environment. Many are asked at once. An error INVALID_ARGUMENT,
 	// FAILED_PRECONDITION, PERMISSION_DENIED, NOT_FOUND or UNIMPLEMENTED says that
 	// somebody must mend what is configured; any other, that it may be asked again.
 	Judge(ctx context.Context, in *JudgeRequest, opts ...grpc.CallOption) (*JudgeResponse, error)
@@ -102,7 +102,7 @@ func (c *checkServiceClient) Measure(ctx context.Context, in *MeasureRequest, op
 type CheckServiceServer interface {
 	// What the plugin is. Called first, once per connection.
 	DescribeChecks(context.Context, *DescribeChecksRequest) (*DescribeChecksResponse, error)
-	// Whether a push may be. Many are asked at once. An error INVALID_ARGUMENT,
+	// Whether a push may be, or a version come to an environment. Many are asked at once. An error INVALID_ARGUMENT,
 	// FAILED_PRECONDITION, PERMISSION_DENIED, NOT_FOUND or UNIMPLEMENTED says that
 	// somebody must mend what is configured; any other, that it may be asked again.
 	Judge(context.Context, *JudgeRequest) (*JudgeResponse, error)
