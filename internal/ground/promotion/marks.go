@@ -58,6 +58,12 @@ type actKey struct {
 	release                 Release
 }
 
+// clearedKey is what a person marked good.
+type clearedKey struct {
+	environment string
+	release     Release
+}
+
 // index holds acts, votes and results by what they are about, so that each is looked at once.
 type index struct {
 	catalogue *Catalogue
@@ -65,8 +71,10 @@ type index struct {
 	forced    map[actKey]*Act
 	restarted map[actKey]time.Time
 	hotfixes  map[Release]*Act
-	votes     map[actKey][]*Vote
-	results   map[actKey]*Result
+	// cleared is when a person marked a release good last, in an environment; of the empty one, in all.
+	cleared map[clearedKey]time.Time
+	votes   map[actKey][]*Vote
+	results map[actKey]*Result
 	// named are the releases that somebody said something of, by environment and constraint.
 	named map[[2]string][]Release
 }
@@ -74,7 +82,7 @@ type index struct {
 func newIndex(a *Application, c *Catalogue, f *Facts) *index {
 	x := &index{
 		catalogue: c, marks: make([]marks, len(a.environments)),
-		forced: map[actKey]*Act{}, restarted: map[actKey]time.Time{}, hotfixes: map[Release]*Act{}, votes: map[actKey][]*Vote{}, results: map[actKey]*Result{},
+		forced: map[actKey]*Act{}, restarted: map[actKey]time.Time{}, hotfixes: map[Release]*Act{}, cleared: map[clearedKey]time.Time{}, votes: map[actKey][]*Vote{}, results: map[actKey]*Result{},
 		named: map[[2]string][]Release{},
 	}
 	for i := range f.Acts {
@@ -88,6 +96,8 @@ func newIndex(a *Application, c *Catalogue, f *Facts) *index {
 			x.restarted[key] = act.At
 		case Hotfix:
 			x.hotfixes[act.Release] = act
+		case MarkGood:
+			x.cleared[clearedKey{act.Environment, act.Release}] = act.At
 		}
 	}
 	for i := range f.Votes {
@@ -220,13 +230,27 @@ func (x *index) verified(e *environment, facts *Environment, bad map[Release]Mar
 	}
 }
 
-// verification is the result for a stay's own content; nil: there is none.
+// verification is the result for a stay's own content; nil: there is none. A bad one that a person
+// withdrew is none: what it was about is verified anew, and not taken for verified.
 func (x *index) verification(e *environment, name string, stay *Stay) *Result {
 	result := x.results[actKey{e.spec.GetName(), name, stay.Release}]
 	if result == nil || result.Content != stay.Content {
 		return nil
 	}
+	if !result.Good && x.isCleared(e.spec.GetName(), result) {
+		return nil
+	}
 	return result
+}
+
+// isCleared reports whether a person marked a release good since it was found bad.
+func (x *index) isCleared(environment string, result *Result) bool {
+	for _, name := range []string{environment, ""} {
+		if at, ok := x.cleared[clearedKey{name, result.Release}]; ok && !result.At.After(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // forcedPast is the act by which a person passed over a constraint for a release: one of its
