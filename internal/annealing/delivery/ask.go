@@ -98,6 +98,9 @@ func (d *Deliverer) ask(ctx context.Context, m *Moment, decision *promotion.Deci
 	}
 	for n, q := range questions {
 		i := d.inquiries[keys[n]]
+		if i != nil && i.done.Load() && !i.stored && m.restartedSince(keys[n], i.began) {
+			i.stored = true // A person wants it asked anew: what was answered before counts no more.
+		}
 		if i != nil && i.done.Load() && !i.stored {
 			stepped, err := d.storeAnswer(ctx, m, keys[n], i, q)
 			if err != nil || stepped {

@@ -192,6 +192,20 @@ func TestNoAnswerLetsNothingIn(t *testing.T) {
 	}
 }
 
+// TestAnAnswerToAnOlderQuestion: a person who has a constraint ask anew does not get what was asked before.
+func TestAnAnswerToAnOlderQuestion(t *testing.T) {
+	w := newWorld(t, askingTest())
+	w.list("1.0.0", "1.1.0")
+	p := w.plugin()
+	p.expectQuestion("1.1.0")
+	p.say(intent.DeliveryRecord{Kind: intent.DeliveryAct, Act: intent.ActRestart, Environment: "test", Constraint: "quiet", Version: intent.VersionName{Name: "1.1.0"}})
+	p.answer(Reply{Pass: true}, nil)
+	p.expectQuestion("1.1.0")
+	if rows := p.rows(intent.DeliveryAnswer); len(rows) > 0 || p.fieldOfTest() != "1.0.0" {
+		t.Errorf("an answer to an older question counts: %+v", rows)
+	}
+}
+
 // TestAPassEnds: after expires, and by its own word; then it is asked again.
 func TestAPassEnds(t *testing.T) {
 	for name, test := range map[string]struct {
