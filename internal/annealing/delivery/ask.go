@@ -52,15 +52,15 @@ type inquiryKey struct {
 	environmentKey
 	constraint string
 	version    intent.VersionName
-	// asked is the digest of whom it is asked.
-	asked intent.Digest
+	// askedDigest identifies whom it asks.
+	askedDigest intent.Digest
 }
 
-// inquiry is a question that this process asks, or asked last. A restart forgets it and asks
-// again: an answer is a row, and this holds nothing that counts.
+// inquiry is a question that this process asks, or asked last. It holds nothing that a restart could
+// lose: answers that count are rows, and the next process asks again.
 type inquiry struct {
-	began  time.Time
-	cancel context.CancelFunc
+	startedAt time.Time
+	cancel    context.CancelFunc
 	// done is set once reply or err is.
 	done  atomic.Bool
 	reply Reply
@@ -72,8 +72,7 @@ type inquiry struct {
 	rest time.Duration
 }
 
-// ask goes on with the questions of an environment, one at a time: it asks those that are due, and
-// stores what is answered. Next is when to look again; 0: it does not matter.
+// ask asks the questions of an environment that are due, one at a time, and stores the answers. Next is when to look again; 0: it does not matter.
 func (d *Deliverer) ask(ctx context.Context, m *Moment, decision *promotion.Decision, at int) (next time.Duration, stepped bool, err error) {
 	place, outcome := &m.Places[at], &decision.Outcomes[at]
 	own := environmentKey{m.Home.ID, m.Spec.GetName(), place.Spec.GetName()}
@@ -98,8 +97,8 @@ func (d *Deliverer) ask(ctx context.Context, m *Moment, decision *promotion.Deci
 	}
 	for n, q := range questions {
 		i := d.inquiries[keys[n]]
-		if i != nil && i.done.Load() && !i.stored && m.restartedSince(keys[n], i.began) {
-			i.stored = true // A person wants it asked anew: what was answered before counts no more.
+		if i != nil && i.done.Load() && !i.stored && m.restartedSince(keys[n], i.startedAt) {
+			i.stored = true // A person wants it asked anew: an answer to the older question does not count.
 		}
 		if i != nil && i.done.Load() && !i.stored {
 			stepped, err := d.storeAnswer(ctx, m, keys[n], i, q)
@@ -112,7 +111,7 @@ func (d *Deliverer) ask(ctx context.Context, m *Moment, decision *promotion.Deci
 		case i == nil:
 		case !i.done.Load():
 			due = again
-		case !m.restartedSince(keys[n], i.began):
+		case !m.restartedSince(keys[n], i.startedAt):
 			due = max(0, i.next.Sub(m.Facts.Now))
 		}
 		if due == 0 && !isBusy {
@@ -152,7 +151,7 @@ func (d *Deliverer) startAsking(ctx context.Context, m *Moment, place *Place, ke
 		asking.Timeout = timeout.AsDuration()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	i := &inquiry{began: m.Facts.Now, cancel: cancel}
+	i := &inquiry{startedAt: m.Facts.Now, cancel: cancel}
 	if before := d.inquiries[key]; before != nil {
 		i.rest = before.rest
 	}
@@ -170,17 +169,16 @@ func (d *Deliverer) startAsking(ctx context.Context, m *Moment, place *Place, ke
 func (d *Deliverer) storeAnswer(ctx context.Context, m *Moment, key inquiryKey, i *inquiry, q promotion.Question) (stepped bool, err error) {
 	now := m.Facts.Now
 	row := intent.DeliveryRecord{
-		Kind: intent.DeliveryAnswer, Environment: key.environment, Version: key.version, Constraint: key.constraint, Content: key.asked,
+		Kind: intent.DeliveryAnswer, Environment: key.environment, Version: key.version, Constraint: key.constraint, Content: key.askedDigest,
 		Good: i.reply.Pass, Reason: clip(cmp.Or(i.reply.Reason, "it gives no reason")),
 	}
 	rest := defaultAskEvery
 	if every := q.Constraint.GetAsked().GetEvery(); every != nil {
 		rest = every.AsDuration()
 	}
-	until := i.reply.Until
 	failure := i.err
-	if failure == nil && i.reply.Pass && !until.IsZero() && !until.After(now) {
-		failure = fault.New(fault.Invalid, "it passed the version until %s, which is over", until.UTC().Format(time.RFC3339))
+	if failure == nil && i.reply.Pass && !i.reply.Until.IsZero() && !i.reply.Until.After(now) {
+		failure = fault.New(fault.Invalid, "it passed the version until %s, which is over", i.reply.Until.UTC().Format(time.RFC3339))
 	}
 	switch {
 	case failure != nil:
@@ -188,10 +186,10 @@ func (d *Deliverer) storeAnswer(ctx context.Context, m *Moment, key inquiryKey, 
 		rest = min(max(2*i.rest, firstAskRest), mostAskRest)
 		i.rest = rest
 	case i.reply.Pass:
-		row.Until, i.rest = until, 0
+		row.Until, i.rest = i.reply.Until, 0
 	default:
-		if i.rest = 0; until.After(now) {
-			rest = min(rest, max(time.Second, until.Sub(now)))
+		if i.rest = 0; i.reply.Until.After(now) {
+			rest = min(rest, max(time.Second, i.reply.Until.Sub(now)))
 		}
 	}
 	if !m.answered(row, now) {

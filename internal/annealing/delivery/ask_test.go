@@ -210,7 +210,7 @@ func TestAnAnswerToAnOlderQuestion(t *testing.T) {
 func TestAPassEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		expires time.Duration
-		until   time.Duration
+		passFor time.Duration
 	}{"it expires": {time.Minute, 0}, "by its word": {0, time.Minute}} {
 		t.Run(name, func(t *testing.T) {
 			spec := askingTest()
@@ -223,8 +223,8 @@ func TestAPassEnds(t *testing.T) {
 			p.act(intent.ActPause, "test", "")
 			p.expectQuestion("1.1.0")
 			reply := Reply{Pass: true}
-			if test.until > 0 {
-				reply.Until = p.clock.Add(test.until)
+			if test.passFor > 0 {
+				reply.Until = p.clock.Add(test.passFor)
 			}
 			p.answer(reply, nil)
 			p.isQuiet(40)

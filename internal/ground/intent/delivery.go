@@ -153,7 +153,7 @@ type DeliveryRecord struct {
 	// result, a standing, an attempt, and a verification that began or is void. Of a constraint that
 	// asks it is the digest of whom it asks.
 	Content Digest `json:"content,omitzero"`
-	// Until is when an answer ends to count, by its own word; zero: it does not say.
+	// Until is when an answer ends to count, as it says itself; zero: it does not say.
 	Until time.Time `json:"until,omitzero"`
 	// Revision of the document that set the field, of a promotion, a standing and an attempt; of a
 	// landing the one that its edit is made upon.

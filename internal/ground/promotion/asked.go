@@ -7,7 +7,8 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
-// maxQuestions of an environment are asked at a time: those about the versions that come next.
+// maxQuestions is how many questions of an environment are open at most: those about the versions
+// that come next.
 const maxQuestions = 8
 
 // Question is one that a constraint of an environment asks about a release now.
@@ -16,37 +17,37 @@ type Question struct {
 	Release    Release
 }
 
-// AskedDigest identifies whom a constraint asks. An answer of another does not count, also where
-// the constraint has its name.
+// AskedDigest identifies whom a constraint asks. When the constraint is edited to ask somebody else,
+// earlier answers no longer count.
 func AskedDigest(spec *intentpb.AskedVerdict) intent.Digest {
 	asked := &intentpb.AskedVerdict{Ask: spec.GetAsk()}
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(asked)
 	if err != nil {
-		return intent.Digest{} // Of a policy that was read this cannot be.
+		return intent.Digest{} // A policy that was read can be encoded.
 	}
 	return intent.Sum("lehr.asked.v1", text)
 }
 
-// asked is the newest answer about a release.
-func (d *decider) asked(e *environment, c *constraint, spec *intentpb.AskedVerdict, r Release) Verdict {
+// judgeAnswer judges by the newest answer about a release.
+func (d *decider) judgeAnswer(e *environment, c *constraint, spec *intentpb.AskedVerdict, r Release) Verdict {
 	result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]
 	v := Verdict{Status: Waits, Cause: NoResult}
 	switch {
-	case result == nil || result.Content != c.asked:
+	case result == nil || result.Content != c.askedDigest:
 	case result.Unanswered:
 		v.Reason = result.Reason
 	case !result.Good:
 		v.Cause, v.Reason = SaysNo, result.Reason
-	case result.ends(d.facts.Now, spec.GetExpires()):
+	case result.hasExpired(d.facts.Now, spec.GetExpires()):
 	default:
 		v.Status, v.Cause, v.Reason = Passes, Met, result.Reason
 	}
 	return v
 }
 
-// ask notes that a constraint does not let a release in which those above it do, so that it is
-// asked. Releases are looked at from the newest on, and of a queue the oldest come next.
-func (c *choice) ask(number int, r Release) {
+// addQuestion adds the question of a constraint that does not let a release in, though those above it
+// do. Releases come from the newest to the oldest, and a queue takes the oldest first.
+func (c *choice) addQuestion(number int, r Release) {
 	spec := c.environment.constraints[number].spec
 	if spec.GetAsked() == nil {
 		return

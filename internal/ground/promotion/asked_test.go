@@ -12,7 +12,7 @@ import (
 func TestQuestions(t *testing.T) {
 	queue := env("prod", asking(0))
 	queue.Newer = intentpb.DeliveryEnvironment_NEWER_QUEUES
-	behind := env("prod", minAge(time.Hour), asking(0), judged(1, 0))
+	afterAge := env("prod", minAge(time.Hour), asking(0), judged(1, 0))
 	pinned := Act{Kind: Pin, Environment: "prod", Release: release(1), By: "ann", At: after(1)}
 	for name, test := range map[string]struct {
 		environment *intentpb.DeliveryEnvironment
@@ -23,8 +23,8 @@ func TestQuestions(t *testing.T) {
 		"the newest are asked about first":         {env("prod", asking(0)), Facts{}, 20, []int{12, 11, 10, 9, 8, 7, 6, 5}},
 		"of a queue the oldest":                    {queue, Facts{}, 20, []int{1, 2, 3, 4, 5, 6, 7, 8}},
 		"nothing older than what passed":           {env("prod", asking(0)), Facts{Results: []Result{answer(10, 1, true)}}, 20, []int{12, 11}},
-		"not what is too young":                    {behind, Facts{}, 4.5, []int{3, 2, 1}},
-		"people are asked after it":                {behind, Facts{Results: []Result{answer(3, 1, true), answer(2, 1, false)}}, 4.5, []int{2, 1}},
+		"not what is too young":                    {afterAge, Facts{}, 4.5, []int{3, 2, 1}},
+		"people are asked after it":                {afterAge, Facts{Results: []Result{answer(3, 1, true), answer(2, 1, false)}}, 4.5, []int{2, 1}},
 		"what is pinned alone":                     {env("prod", asking(0)), Facts{Acts: []Act{pinned}}, 20, []int{1}},
 		"nothing that a person passed over it for": {env("prod", asking(0)), Facts{Acts: []Act{{Kind: Force, Environment: "prod", Constraint: "quiet", Release: release(12), By: "ann", At: after(1)}}}, 20, nil},
 	} {

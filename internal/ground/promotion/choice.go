@@ -201,7 +201,7 @@ func (c *choice) letIn(r Release, place int, back bool) bool {
 			continue
 		}
 		if c.judge(c.at, number, r, place).Status != Passes {
-			c.ask(number, r)
+			c.addQuestion(number, r)
 			return false
 		}
 	}

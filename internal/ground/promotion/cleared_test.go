@@ -10,7 +10,7 @@ import (
 func TestAMarkIsNoVerification(t *testing.T) {
 	verified := env("test")
 	verified.Verify = []string{"smoke"}
-	behind := env("prod", dependsOn(0, "test"))
+	dependent := env("prod", dependsOn(0, "test"))
 	result := func(good bool, at float64) Result {
 		return Result{Environment: "test", Name: "smoke", Release: release(2), Content: "c", At: after(at), Good: good, Reason: "as it looked"}
 	}
@@ -35,7 +35,7 @@ func TestAMarkIsNoVerification(t *testing.T) {
 			if test.marked != "other" {
 				facts.Acts = []Act{{Kind: MarkGood, Environment: test.marked, Release: release(2), By: "ann", At: after(test.at)}}
 			}
-			decision := application(t, verified, behind).Decide(upTo(t, 2), facts)
+			decision := application(t, verified, dependent).Decide(upTo(t, 2), facts)
 			if got := decision.Outcomes[0].Verify; !slices.Equal(got, test.verify) {
 				t.Errorf("it is to be verified by %v, want %v", got, test.verify)
 			}

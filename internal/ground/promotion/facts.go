@@ -138,14 +138,14 @@ type Result struct {
 	At      time.Time
 	Good    bool
 	Reason  string
-	// Until is when it ends to count, by its own word; zero: it does not say.
+	// Until is when it ends to count, as it says itself; zero: it does not say.
 	Until time.Time
 	// Unanswered: a constraint asked, and got no answer.
 	Unanswered bool
 }
 
-// ends reports whether it counts no longer: for its age, or by its own word.
-func (r *Result) ends(now time.Time, expires *durationpb.Duration) bool {
+// hasExpired reports whether it no longer counts: it is too old, or it said so itself.
+func (r *Result) hasExpired(now time.Time, expires *durationpb.Duration) bool {
 	if !r.Until.IsZero() && !now.Before(r.Until) {
 		return true
 	}

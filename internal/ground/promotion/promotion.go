@@ -53,8 +53,8 @@ type constraint struct {
 	// empty are the selectors that it names by which there is no environment now.
 	empty    []string
 	calendar *calendar.Calendar
-	// asked is the digest of whom it asks; empty: it asks nobody.
-	asked string
+	// askedDigest identifies whom it asks; empty: it asks nobody.
+	askedDigest string
 }
 
 // Problem is what is wrong with a field of an application: "environments.prod" or
@@ -142,7 +142,7 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 		}
 	}
 	if spec.GetAsked() != nil {
-		c.asked = AskedDigest(spec.GetAsked()).String()
+		c.askedDigest = AskedDigest(spec.GetAsked()).String()
 	}
 	if times := spec.GetTimes(); times != nil {
 		c.calendar, err = a.calendar(times)

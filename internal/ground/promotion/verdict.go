@@ -123,7 +123,7 @@ func (d *decider) judge(at, number int, r Release, place int) Verdict {
 	case *intentpb.DeliveryConstraint_Outside:
 		v = d.outside(e, c, kind.Outside, r)
 	case *intentpb.DeliveryConstraint_Asked:
-		v = d.asked(e, c, kind.Asked, r)
+		v = d.judgeAnswer(e, c, kind.Asked, r)
 	default:
 		v = Verdict{Status: Refuses} // A kind that is not known lets nothing in.
 	}
@@ -335,7 +335,7 @@ func matches(pattern, name string) bool {
 func (d *decider) outside(e *environment, c *constraint, spec *intentpb.OutsideVerdict, r Release) Verdict {
 	result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]
 	switch {
-	case result == nil, result.Good && result.ends(d.facts.Now, spec.GetExpires()):
+	case result == nil, result.Good && result.hasExpired(d.facts.Now, spec.GetExpires()):
 		return Verdict{Status: Waits, Cause: NoResult}
 	case !result.Good:
 		return Verdict{Status: Refuses, Cause: ResultBad, Reason: result.Reason}

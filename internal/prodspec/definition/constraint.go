@@ -31,9 +31,9 @@ func constraintKinds() []constraintKind {
 		{"min_age", nil, (*deliveryParser).versionAge, "{min_age: 1h}"},
 		{"deny", nil, (*deliveryParser).denies, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"verdict", []string{"expires"}, (*deliveryParser).outside, "{verdict: outside}"},
-		{"http", askedKeys, (*deliveryParser).asked, "{http: changes}"},
-		{"command", askedKeys, (*deliveryParser).asked, "{command: [/usr/local/bin/may-go]}"},
-		{"plugin", askedKeys, (*deliveryParser).asked, "{plugin: quiet}"},
+		{"http", askedKeys, (*deliveryParser).asks, "{http: changes}"},
+		{"command", askedKeys, (*deliveryParser).asks, "{command: [/usr/local/bin/may-go]}"},
+		{"plugin", askedKeys, (*deliveryParser).asks, "{plugin: quiet}"},
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *deliveryParser) outside(c *intentpb.DeliveryConstraint, fields map[stri
 // mostAskEvery is the longest pause between two questions about a version.
 const mostAskEvery = 24 * time.Hour
 
-func (r *deliveryParser) asked(c *intentpb.DeliveryConstraint, fields map[string]*yaml.Node, at string) {
+func (r *deliveryParser) asks(c *intentpb.DeliveryConstraint, fields map[string]*yaml.Node, at string) {
 	spec := &intentpb.AskedVerdict{}
 	switch {
 	case fields["http"] != nil:

@@ -57,9 +57,10 @@ type delivering struct {
 	content map[badIn]intent.Digest
 	// promoted are when production was given something that it never had.
 	promoted []time.Time
-	// given are the answers to what a constraint asks, kept the newest that is stored of each version.
-	given []adviceGiven
-	kept  map[badIn]adviceKept
+	// adviceGiven are the answers to what a constraint asks, and adviceKept the newest that is stored
+	// about each version.
+	adviceGiven []givenAdvice
+	adviceKept  map[badIn]keptAdvice
 	// withdrawn is since when a source no longer lists what it listed, as the store has it.
 	withdrawn map[Release]time.Time
 }
@@ -96,7 +97,7 @@ func newDelivering() delivering {
 		fields: map[string]field{}, set: map[string]bool{}, edited: map[string]bool{}, ever: map[string]map[Release]bool{}, arrived: map[string]map[Release]time.Time{},
 		bad: map[badIn]badBy{}, pins: map[string]Release{}, paused: map[string]bool{}, passed: map[passedFor]bool{}, restarted: map[Release]time.Time{},
 		undoing: map[string]int{}, content: map[badIn]intent.Digest{},
-		kept: map[badIn]adviceKept{},
+		adviceKept: map[badIn]keptAdvice{},
 	}
 }
 
@@ -267,7 +268,7 @@ func (m *Monitor) deliveryRow(row intent.DeliveryRecord) {
 		}
 	case intent.DeliveryAct:
 		if row.Act == intent.ActRestart && row.Constraint == AdviceConstraint {
-			delete(d.kept, in)
+			delete(d.adviceKept, in)
 		}
 	case intent.DeliveryAnswer, intent.DeliveryUnanswered:
 		m.adviceRow(row)
@@ -372,7 +373,7 @@ func (m *Monitor) promoted(environment string, was, is Release) {
 	case "staging":
 		m.heldWell("test", is, time.Minute, "tested", true)
 		if m.options.Delivered.Advised {
-			m.advised(environment, is, now)
+			m.checkAdvice(environment, is, now)
 		}
 	case "production":
 		m.heldWell("staging", is, 0, "staged", true)

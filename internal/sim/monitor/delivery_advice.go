@@ -13,14 +13,14 @@ const (
 	AdviceCounts     = 5 * time.Minute
 )
 
-// adviceGiven is what was answered about a version for an environment.
-type adviceGiven struct {
+// givenAdvice is what was answered about a version for an environment.
+type givenAdvice struct {
 	badIn
 	pass, used bool
 }
 
-// adviceKept is the newest answer that is stored.
-type adviceKept struct {
+// keptAdvice is the newest answer that is stored.
+type keptAdvice struct {
 	pass bool
 	// ends is when a pass counts no longer.
 	ends time.Time
@@ -28,7 +28,7 @@ type adviceKept struct {
 
 // AdviceGiven is called when an answer was given about a version for an environment.
 func (m *Monitor) AdviceGiven(environment string, r Release, pass bool) {
-	m.delivering.given = append(m.delivering.given, adviceGiven{badIn: badIn{environment, r}, pass: pass})
+	m.delivering.adviceGiven = append(m.delivering.adviceGiven, givenAdvice{badIn: badIn{environment, r}, pass: pass})
 }
 
 // adviceRow takes up an answer that is stored: it was given about that version, and is stored once
@@ -36,27 +36,27 @@ func (m *Monitor) AdviceGiven(environment string, r Release, pass bool) {
 func (m *Monitor) adviceRow(row intent.DeliveryRecord) {
 	d, in := &m.delivering, badIn{row.Environment, Release{row.Version.Name, row.Version.Digest}}
 	if row.Kind == intent.DeliveryUnanswered {
-		delete(d.kept, in)
+		delete(d.adviceKept, in)
 		return
 	}
-	at := slices.IndexFunc(d.given, func(g adviceGiven) bool { return !g.used && g.badIn == in && g.pass == row.Good })
+	at := slices.IndexFunc(d.adviceGiven, func(g givenAdvice) bool { return !g.used && g.badIn == in && g.pass == row.Good })
 	m.hold(at >= 0, "S11", "an answer to %s is kept for %s in %s: %v, which nobody gave", row.Constraint, in.Release, row.Environment, row.Good)
 	if at >= 0 {
-		d.given[at].used = true
+		d.adviceGiven[at].used = true
 	}
-	kept := adviceKept{pass: row.Good, ends: row.At.Add(AdviceCounts)}
+	kept := keptAdvice{pass: row.Good, ends: row.At.Add(AdviceCounts)}
 	if !row.Until.IsZero() && row.Until.Before(kept.ends) {
 		kept.ends = row.Until
 	}
-	d.kept[in] = kept
+	d.adviceKept[in] = kept
 }
 
-// advised: the newest answer about a version passes it, and counts still (S11, S19).
-func (m *Monitor) advised(environment string, r Release, now time.Time) {
+// checkAdvice holds that the newest answer about a version passes it and still counts (S11, S19).
+func (m *Monitor) checkAdvice(environment string, r Release, now time.Time) {
 	if m.delivering.passed[passedFor{AdviceConstraint, r}] {
 		return
 	}
-	kept, ok := m.delivering.kept[badIn{environment, r}]
+	kept, ok := m.delivering.adviceKept[badIn{environment, r}]
 	m.hold(ok && kept.pass, "S11", "%s was given %s, which nobody passed when a constraint asked", environment, r)
 	m.hold(!ok || m.options.Lenient.ClockFaults || now.Sub(kept.ends) < stepTakes, "S19", "%s was given %s by a pass that ended %s before", environment, r, now.Sub(kept.ends))
 }

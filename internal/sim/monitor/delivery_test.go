@@ -294,12 +294,12 @@ func TestAdviceIsWatched(t *testing.T) {
 			p.verified("test", two, true)
 			test.play(p)
 			p.give(true, "staging", two)
-			told := p.Violations()
-			if test.want == "" && len(told) > 0 {
-				t.Errorf("it tells of %v", told)
+			violations := p.Violations()
+			if test.want == "" && len(violations) > 0 {
+				t.Errorf("it tells of %v", violations)
 			}
-			if test.want != "" && !slices.ContainsFunc(told, func(v Violation) bool { return v.Property == test.want }) {
-				t.Errorf("it does not tell of %s, but of %v", test.want, told)
+			if test.want != "" && !slices.ContainsFunc(violations, func(v Violation) bool { return v.Property == test.want }) {
+				t.Errorf("it does not tell of %s, but of %v", test.want, violations)
 			}
 		})
 	}

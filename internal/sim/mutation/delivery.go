@@ -18,8 +18,8 @@ var delivered = []Mutant{
 	},
 	{
 		Name: "a-pass-counts-for-good", Of: Delivering, File: "internal/ground/promotion/asked.go",
-		Old:    "case result.ends(d.facts.Now, spec.GetExpires()):",
-		New:    "case result.ends(d.facts.Now, spec.GetExpires()) && !mutant.On(\"a-pass-counts-for-good\"):",
+		Old:    "case result.hasExpired(d.facts.Now, spec.GetExpires()):",
+		New:    "case result.hasExpired(d.facts.Now, spec.GetExpires()) && !mutant.On(\"a-pass-counts-for-good\"):",
 		Breaks: "S19",
 		Why:    "What was passed once comes whenever it can.",
 	},
