@@ -26,7 +26,7 @@ func TestLooksGoOn(t *testing.T) {
 	remote.Every = source.EveryAtLeast
 	r := newReader(t, remote, "limits.json")
 	woken := make(chan struct{}, 1000)
-	r.options.Mode, r.options.Runtime = Polled, hasty{r.options.Runtime}
+	r.options.Mode, r.options.Runtime = Polled, hasty{Runtime: r.options.Runtime, patient: true}
 	r.options.Wake = func() { woken <- struct{}{} }
 	folder, err := Open(r.options, "service", "/home/service", remote, r.files, r.limits)
 	if err != nil {

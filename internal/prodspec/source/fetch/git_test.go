@@ -397,7 +397,7 @@ func TestGitIsBounded(t *testing.T) {
 	}
 	defer silent.Close()
 	hung := newReader(t, source.Remote{Git: &source.Git{URL: "http://" + silent.Addr().String() + "/a.git"}}, "a")
-	hung.options.Runtime = hasty{hung.options.Runtime}
+	hung.options.Runtime = hasty{Runtime: hung.options.Runtime}
 	hung.refuses(fault.Unavailable, "did not answer within 10m0s")
 }
 

@@ -166,7 +166,7 @@ func TestHTTPThatDripsIsCutOff(t *testing.T) {
 		}
 	})
 	r := newReader(t, overHTTP(s.URL), "limits.json")
-	r.options.Runtime = hasty{r.options.Runtime}
+	r.options.Runtime = hasty{Runtime: r.options.Runtime}
 	r.refuses(fault.Unavailable, "did not answer within 1m0s")
 }
 
