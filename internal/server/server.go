@@ -67,6 +67,7 @@ type Store interface {
 	OrderRollout(ctx context.Context, order intent.RolloutOrder) (intent.RolloutOrder, error)
 	RolloutOrders(ctx context.Context, partition intent.PartitionID, cursor uint64) ([]intent.RolloutOrder, error)
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	VersionsRevision(ctx context.Context, partition intent.PartitionID, source string) (string, error)
 	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may store.DeliveryAuthority) (intent.DeliveryRecord, error)

@@ -54,6 +54,9 @@ type Deliveries interface {
 	SaveVersions(ctx context.Context, lease Lease, source string, listed []intent.Version) error
 	// Versions that a source lists or listed, by name, those that are gone first.
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	// VersionsRevision is another text after each change of what Versions lists, of whatever source of the
+	// partition; empty: none were saved.
+	VersionsRevision(ctx context.Context, partition intent.PartitionID, source string) (string, error)
 	// RecordDelivery keeps an act, a vote or a result that somebody hands in who has one of
 	// the roles in the partition given, and returns it with its number, its time and, of a
 	// vote, the roles that the person has there. Conflict: rows were added by people or

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -14,11 +17,13 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/sqlite"
+	"lehr.dev/internal/web"
 	"lehr.dev/sdk/client"
 )
 
@@ -27,8 +32,8 @@ var deliveryPerson = intent.Actor{Name: "ann", Origin: "bench"}
 // matrixPage is how many versions a page of the matrix has.
 const matrixPage = 50
 
-// measureDeliveryPage answers a page of the matrix of 10 000 versions in 200 environments, from a
-// store, as the page and the CLI ask for it.
+// measureDeliveryPage answers a page of the matrix of 10 000 versions in 200 environments, each of which had
+// 100 of them, from a store: as the CLI asks for it, and as a browser sees it.
 func measureDeliveryPage(ctx context.Context) (err error) {
 	folder, err := os.MkdirTemp("", "lehr-bench-")
 	if err != nil {
@@ -71,6 +76,29 @@ func measureDeliveryPage(ctx context.Context) (err error) {
 		}
 	}
 	machine.figure("delivery_page_10000_versions_200_environments", median(answered), "ms", matrixPage, byComputing)
+	return measureBoard(ctx, running.Handler())
+}
+
+// measureBoard has the page written that people see: the environments, and the matrix.
+func measureBoard(ctx context.Context, api http.Handler) error {
+	options := web.DefaultOptions(client.InProcess(api))
+	options.Viewer = func(context.Context) web.Viewer { return web.Viewer{Base: "/"} }
+	site := web.New(options).Handler()
+	var written []float64
+	for round := range deliveryRounds + 1 {
+		answer := httptest.NewRecorder()
+		start := time.Now()
+		site.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/partition/shop/delivery", http.NoBody))
+		took := milliseconds(time.Since(start))
+		cells := strings.Count(answer.Body.String(), "<td")
+		if answer.Code != http.StatusOK || cells < matrixPage*deliveryEnvironments {
+			return fmt.Errorf("the page answered %d with %d cells", answer.Code, cells)
+		}
+		if round > 0 {
+			written = append(written, took)
+		}
+	}
+	machine.figure("delivery_board_10000_versions_200_environments", median(written), "ms", matrixPage, byComputing)
 	return nil
 }
 
@@ -123,8 +151,35 @@ func storeDelivery(ctx context.Context, s *sqlite.Store) error {
 	if err := s.Stage(ctx, lease, intent.IncarnationID{}, entries); err != nil {
 		return err
 	}
-	_, err = s.Publish(ctx, lease, intent.Incarnation{
+	if _, err = s.Publish(ctx, lease, intent.Incarnation{
 		ID: intent.IncarnationID{Partition: "shop", Sequence: 1}, Count: len(entries), Author: deliveryPerson, Created: began, Schema: set.Digest(), Policy: entries[0].Member.Digest,
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	return storeHistory(ctx, s, lease, entries[1].Member.Effective)
+}
+
+// storeHistory gives each environment the versions that it had, and says of each that it was good.
+func storeHistory(ctx context.Context, s *sqlite.Store, lease store.Lease, content intent.Digest) error {
+	for stay := range deliveryStays {
+		partition, err := s.Partition(ctx, "shop")
+		if err != nil {
+			return err
+		}
+		step := store.PromotionStep{Home: "shop", Application: "web", Revision: partition.Revision, HomeRevision: partition.Revision}
+		for i := range deliveryEnvironments {
+			r := deliveryRelease(stay * 10)
+			if stay == deliveryStays-1 {
+				r = deliveryRelease(i) // Its field holds it.
+			}
+			record := intent.DeliveryRecord{Kind: intent.DeliveryPromotion, Environment: fmt.Sprintf("e%d", i), Version: delivery.NameOf(r), Why: "approved"}
+			step.Records = append(step.Records, record)
+			record.Kind, record.Why, record.Good, record.Content = intent.DeliveryStanding, "", true, content
+			step.Records = append(step.Records, record)
+		}
+		if err := s.Promote(ctx, lease, step); err != nil {
+			return err
+		}
+	}
+	return nil
 }

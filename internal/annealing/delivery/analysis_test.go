@@ -54,6 +54,10 @@ func TestAnEnvironmentIsAnalysed(t *testing.T) {
 			if !a.Began.Equal(last.Start) || !a.Changed.Equal(last.GoodSince) || a.Changed.IsZero() || a.Changed.Before(a.Began) {
 				t.Errorf("it changed from %s to %s, and the stay began at %s and was good since %s", a.Began, a.Changed, last.Start, last.GoodSince)
 			}
+			// What waits for it comes no sooner than it can have a result.
+			if at, want := b.explained("production", "1.1.0").Estimate.At, a.Changed.Add(22*time.Minute); !at.Equal(want) {
+				t.Errorf("1.1.0 is expected in production at %s, want %s", at, want)
+			}
 			if takes := v.Until.Sub(a.Changed); takes < 44*time.Minute || takes > 51*time.Minute {
 				t.Errorf("it may take until %s after the change", takes)
 			}

@@ -109,10 +109,7 @@ func (p *plugin) isAnswered() bool {
 
 func (p *plugin) why(version string) string {
 	p.t.Helper()
-	m := p.moment()
-	x, err := m.Application.Decide(m.Catalogue, m.Facts).Explain("test", m.named(version))
-	p.must(err)
-	return x.Words(version, "test")
+	return p.explained("test", version).Words(version, "test")
 }
 
 // minute is the time of the world as estimates tell it. How many steps a question takes depends on the machine.

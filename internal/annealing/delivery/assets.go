@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 
-	"lehr.dev/internal/ground/course"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/rule"
@@ -156,93 +155,6 @@ func (r *Reader) matches(ctx context.Context, head intent.IncarnationID, id inte
 		return false, err
 	}
 	return filter.Match(asset)
-}
-
-// rolledOut reports whether an open run of a rollout holds assets of a place.
-func (r *Reader) rolledOut(ctx context.Context, place *Place) (bool, error) {
-	if place.Partition.ID == "" || len(place.Assets.Members) == 0 {
-		return false, nil
-	}
-	runs, err := r.Store.Rollouts(ctx, place.Partition.ID, store.RolloutFilter{Open: true})
-	if err != nil || len(runs) == 0 {
-		return false, err
-	}
-	governed, err := r.governed(ctx, place)
-	if err != nil {
-		return false, err
-	}
-	for _, run := range runs {
-		if governed[run.Name] {
-			return true, nil
-		}
-		if len(run.Value) == 0 {
-			continue
-		}
-		selects, err := r.selects(ctx, place, run.Name)
-		if err != nil || selects {
-			return selects, err
-		}
-	}
-	return false, nil
-}
-
-// governed names the rollouts that hold pins of a place's assets.
-func (r *Reader) governed(ctx context.Context, place *Place) (map[string]bool, error) {
-	pins, err := r.Store.Pins(ctx, place.Partition.ID)
-	if err != nil {
-		return nil, err
-	}
-	own := make(map[intent.AssetID]bool, len(place.Assets.Members))
-	for _, m := range place.Assets.Members {
-		own[m.Asset] = true
-	}
-	names := map[string]bool{}
-	for _, pin := range pins {
-		if name := pin.Rollout(); name != "" && own[pin.Asset] {
-			names[name] = true
-		}
-	}
-	return names, nil
-}
-
-// selects reports whether a rollout that sets a field may set it for an asset of a place.
-func (r *Reader) selects(ctx context.Context, place *Place, rollout string) (bool, error) {
-	head := place.Partition.Head
-	policy, err := r.Policy(ctx, head)
-	if err != nil {
-		return false, err
-	}
-	incarnation, err := r.Store.Incarnation(ctx, head)
-	if err != nil {
-		return false, err
-	}
-	set, err := r.Schemas.Schema(ctx, place.Partition.ID, incarnation.Schema)
-	if err != nil {
-		return false, err
-	}
-	for _, spec := range policy.GetRollouts() {
-		if spec.GetName() != rollout {
-			continue
-		}
-		c, err := course.New(rule.New(set), policy, spec)
-		if err != nil {
-			return false, err
-		}
-		for _, m := range place.Assets.Members {
-			_, body, err := r.Store.Content(ctx, head, m.Asset)
-			if err != nil {
-				return false, err
-			}
-			asset, err := schema.Decode(body)
-			if err != nil {
-				return false, err
-			}
-			if selected, err := c.Selects(asset); err != nil || selected {
-				return selected, err
-			}
-		}
-	}
-	return false, nil
 }
 
 // covers reports whether a partition's head has a revision of the document of a place.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
@@ -17,8 +19,11 @@ import (
 // memory is what a reader read before and cannot change.
 type memory struct {
 	lock sync.Mutex
-	// rows of applications, which are only added to; collected ones stay until a restart.
-	rows map[applicationKey][]intent.DeliveryRecord
+	// rows of applications, which are only added to while a partition has one lease; collected ones stay
+	// until the next.
+	rows map[applicationKey]*knownRows
+	// listings of applications, as their versions were read last.
+	listings map[applicationKey]*listing
 	// matched are the assets of environments as of a head.
 	matched map[matchKey]*matched
 	// policies by partition, each of the head that was asked for last.
@@ -57,46 +62,93 @@ type applicationKey struct {
 // rowPage is how many rows are read at once.
 const rowPage = 1000
 
+// knownRows of an application, read while its home had an epoch. A database that went back to an earlier state
+// lacks some of them: whoever adopts it begins a later epoch.
+type knownRows struct {
+	epoch uint64
+	rows  []intent.DeliveryRecord
+}
+
 // records reads the rows of an application, those that are new.
-func (r *Reader) records(ctx context.Context, home intent.PartitionID, application string) ([]intent.DeliveryRecord, error) {
-	key := applicationKey{home, application}
+func (r *Reader) records(ctx context.Context, home store.Partition, application string) ([]intent.DeliveryRecord, error) {
+	key := applicationKey{home.ID, application}
 	r.memory.lock.Lock()
 	defer r.memory.lock.Unlock()
 	if r.memory.rows == nil {
-		r.memory.rows = map[applicationKey][]intent.DeliveryRecord{}
+		r.memory.rows = map[applicationKey]*knownRows{}
 	}
-	rows := r.memory.rows[key]
+	known := r.memory.rows[key]
+	if known == nil || known.epoch != home.Epoch {
+		known = &knownRows{epoch: home.Epoch}
+		r.memory.rows[key] = known
+	}
 	for {
 		newest := uint64(0)
-		if n := len(rows); n > 0 {
-			newest = rows[n-1].Number
+		if n := len(known.rows); n > 0 {
+			newest = known.rows[n-1].Number
 		}
-		page, err := r.Store.DeliveryRecords(ctx, home, store.DeliveryFilter{Application: application, After: newest, Limit: rowPage})
+		page, err := r.Store.DeliveryRecords(ctx, home.ID, store.DeliveryFilter{Application: application, After: newest, Limit: rowPage})
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, page...)
+		known.rows = append(known.rows, page...)
 		if len(page) < rowPage {
-			r.memory.rows[key] = rows
-			return slices.Clip(rows), nil
+			return slices.Clip(known.rows), nil
 		}
 	}
 }
 
-// catalogue puts the versions of an application in order. Of a version that a row names and that
-// is collected, nothing is known any more.
-func (r *Reader) catalogue(ctx context.Context, home intent.PartitionID, spec *intentpb.Delivery) (*promotion.Application, *promotion.Catalogue, map[promotion.Release]intent.Version, error) {
+// listing is an application with its versions in order. It does not change.
+type listing struct {
+	spec *intentpb.Delivery
+	// revision of the versions; empty: it is not known.
+	revision    string
+	application *promotion.Application
+	catalogue   *promotion.Catalogue
+	versions    map[promotion.Release]intent.Version
+}
+
+// catalogue puts the versions of an application in order, unless it did so before and they have the same
+// revision. Of a version that a row names and that is collected, nothing is known any more.
+func (r *Reader) catalogue(ctx context.Context, home store.Partition, spec *intentpb.Delivery) (*listing, error) {
+	key := applicationKey{home.ID, spec.GetName()}
+	// The revision is read first: versions that are newer than it are read once more the next time.
+	revision, err := r.Store.VersionsRevision(ctx, home.ID, spec.GetVersions())
+	if err != nil {
+		return nil, err
+	}
+	r.memory.lock.Lock()
+	known := r.memory.listings[key]
+	r.memory.lock.Unlock()
+	if known != nil && revision != "" && known.revision == revision && proto.Equal(known.spec, spec) {
+		return known, nil
+	}
+	made, err := r.list(ctx, home.ID, spec)
+	if err != nil {
+		return nil, err
+	}
+	made.revision = revision
+	r.memory.lock.Lock()
+	defer r.memory.lock.Unlock()
+	if r.memory.listings == nil {
+		r.memory.listings = map[applicationKey]*listing{}
+	}
+	r.memory.listings[key] = made
+	return made, nil
+}
+
+func (r *Reader) list(ctx context.Context, home intent.PartitionID, spec *intentpb.Delivery) (*listing, error) {
 	application, err := promotion.New(spec)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	order, err := ordering.New(spec.GetOrder())
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	stored, err := r.Store.Versions(ctx, home, spec.GetVersions())
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	known := make(map[promotion.Release]intent.Version, len(stored))
 	versions := make([]promotion.Version, len(stored))
@@ -111,7 +163,10 @@ func (r *Reader) catalogue(ctx context.Context, home intent.PartitionID, spec *i
 		known[releaseOf(v.VersionName)] = v
 	}
 	catalogue, err := promotion.NewCatalogue(order, versions)
-	return application, catalogue, known, err
+	if err != nil {
+		return nil, err
+	}
+	return &listing{spec: spec, application: application, catalogue: catalogue, versions: known}, nil
 }
 
 func releaseOf(v intent.VersionName) promotion.Release {

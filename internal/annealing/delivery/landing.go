@@ -110,14 +110,18 @@ func (d *Deliverer) repositoryRow(m *Moment, place *Place) (row intent.DeliveryR
 		return place.troubleRow(cause, v.Err.Error())
 	}
 	name, revision := place.Spec.GetName(), v.Document.Revision.ID
-	found, written, err := fieldOf(v.Document.Content, place.Spec.GetPointer())
+	content, err := document.Parse(v.Document.Content)
+	if err != nil {
+		return place.troubleRow(intent.LandingAway, err.Error())
+	}
+	found, written, err := fieldIn(content, place.Spec.GetPointer())
 	if err != nil {
 		return place.troubleRow(intent.LandingAway, err.Error())
 	}
 	if !written {
 		return place.troubleRow(intent.LandingFieldGone, fmt.Sprintf("the field %s is not in %s", place.Spec.GetPointer(), v.Document.Place))
 	}
-	digest := digestIn(v.Document.Content, place.Spec)
+	digest := digestIn(content, place.Spec)
 	coming := place.coming()
 	if coming.Name != "" && holds(v.Document.Content, place) {
 		l := place.Landing

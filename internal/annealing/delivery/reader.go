@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/document"
@@ -11,6 +12,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/ground/validation"
 	"lehr.dev/internal/store"
 )
 
@@ -27,6 +29,7 @@ type Store interface {
 	Verifications(ctx context.Context, partition intent.PartitionID) ([]intent.Verification, error)
 	ListCandidates(ctx context.Context, partition intent.PartitionID, limit int) ([]intent.Candidate, error)
 	Versions(ctx context.Context, partition intent.PartitionID, source string) ([]intent.Version, error)
+	VersionsRevision(ctx context.Context, partition intent.PartitionID, source string) (string, error)
 	DeliveryRecords(ctx context.Context, partition intent.PartitionID, filter store.DeliveryFilter) ([]intent.DeliveryRecord, error)
 }
 
@@ -36,7 +39,7 @@ type Schemas interface {
 }
 
 // Reader reads the facts of applications at one moment. It is safe for concurrent use, and
-// remembers what cannot change: the assets of heads, and rows.
+// remembers what cannot change: the assets of heads, rows, and versions of a revision.
 type Reader struct {
 	Store   Store
 	Schemas Schemas
@@ -137,11 +140,12 @@ func (r *Reader) Policy(ctx context.Context, at intent.IncarnationID) (*intentpb
 // the others are as they are.
 func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.Delivery) (*Moment, error) {
 	m := &Moment{Home: home, Spec: spec}
-	var err error
-	if m.Application, m.Catalogue, m.Versions, err = r.catalogue(ctx, home.ID, spec); err != nil {
+	listed, err := r.catalogue(ctx, home, spec)
+	if err != nil {
 		return nil, err
 	}
-	if m.Records, err = r.records(ctx, home.ID, spec.GetName()); err != nil {
+	m.Application, m.Catalogue, m.Versions = listed.application, listed.catalogue, listed.versions
+	if m.Records, err = r.records(ctx, home, spec.GetName()); err != nil {
 		return nil, err
 	}
 	m.Facts = factsOf(m.Records, m.Catalogue, m.Versions)
@@ -150,10 +154,13 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 			m.Said = m.Records[i].Number
 		}
 	}
+	if m.Facts.Lengths, err = r.lengths(ctx, home, spec); err != nil {
+		return nil, err
+	}
 	m.Waits = openWaits(m.Records)
-	partitions := map[intent.PartitionID]store.Partition{home.ID: home}
+	reading := newReading(r, home)
 	for _, e := range spec.GetEnvironments() {
-		place, err := r.place(ctx, m, e, partitions)
+		place, err := reading.place(ctx, m, e)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +174,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 		if facts.Trouble == 0 && !place.Written && len(facts.Stays) > 0 {
 			facts.Trouble = promotion.FieldGone
 		}
-		if facts.Rollout, err = r.rolledOut(ctx, &place); err != nil {
+		if facts.Rollout, err = reading.rolledOut(ctx, &place); err != nil {
 			return nil, err
 		}
 		facts.Verifying = place.Verification != nil
@@ -175,84 +182,33 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 	return m, nil
 }
 
-// place reads where an environment is.
-func (r *Reader) place(ctx context.Context, m *Moment, e *intentpb.DeliveryEnvironment, partitions map[intent.PartitionID]store.Partition) (Place, error) {
-	home, spec := m.Home, m.Spec
-	place := Place{Spec: e, Source: e.GetSource(), InRepository: e.GetInRepository()}
-	id := PartitionOf(home.ID, e)
-	partition, ok := partitions[id]
-	if !ok {
-		var err error
-		partition, err = r.Store.Partition(ctx, id)
-		if fault.Is(err, fault.NotFound) {
-			place.Trouble = promotion.Unreachable
-			return place, nil
+// lengths of the validations by which an application's environments are analysed. One that is not there or is
+// wrong has none: whoever runs the analysis says what is wrong.
+func (r *Reader) lengths(ctx context.Context, home store.Partition, spec *intentpb.Delivery) (map[string]time.Duration, error) {
+	used := map[string]time.Duration{}
+	for _, e := range spec.GetEnvironments() {
+		for _, v := range e.GetRuns() {
+			if name := v.GetAnalysis().GetValidation(); name != "" {
+				used[name] = 0
+			}
 		}
-		if err != nil {
-			return place, err
-		}
-		partitions[id] = partition
 	}
-	place.Partition = partition
-	under, err := r.Store.Verifications(ctx, id)
+	if len(used) == 0 {
+		return nil, nil
+	}
+	policy, err := r.Policy(ctx, home.Head)
 	if err != nil {
-		return place, err
+		return nil, err
 	}
-	for _, v := range under {
-		if v.Home == home.ID && v.Application == spec.GetName() && v.Environment == e.GetName() {
-			place.Verification = &v
+	for _, v := range policy.GetValidations() {
+		if _, ok := used[v.GetName()]; !ok {
+			continue
+		}
+		if settings, err := validation.Of(v); err == nil {
+			used[v.GetName()] = settings.Length()
 		}
 	}
-	if id != home.ID {
-		policy, err := r.Policy(ctx, partition.Head)
-		if err != nil {
-			return place, err
-		}
-		grant := granted(policy, home.ID, spec.GetName(), e)
-		if grant == nil {
-			place.Trouble = promotion.NotAllowed
-			return place, nil
-		}
-		place.Source, place.InRepository = grant.GetSource(), grant.GetInRepository()
-	}
-	if place.InRepository {
-		place.readLanding(m.Records)
-	} else if ok, err := r.readField(ctx, &place); err != nil || !ok {
-		return place, err
-	}
-	if partition.Stop != nil {
-		place.Trouble = promotion.Stopped
-	}
-	place.Assets, err = r.assets(ctx, &place)
-	return place, err
-}
-
-// readField of a document that the store has; ok: the document is there.
-func (r *Reader) readField(ctx context.Context, place *Place) (ok bool, err error) {
-	doc, err := r.Store.Document(ctx, place.Partition.ID, place.Spec.GetDocument(), "")
-	switch {
-	case fault.Is(err, fault.NotFound):
-		place.Trouble = promotion.FieldGone
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	place.Revision = doc.Revision.ID
-	place.Digest = digestIn(doc.Content, place.Spec)
-	place.Found, place.Written, err = fieldOf(doc.Content, place.Spec.GetPointer())
-	return err == nil, err
-}
-
-// digestIn is what the digest field of an environment holds; empty: no text.
-func digestIn(content []byte, spec *intentpb.DeliveryEnvironment) string {
-	if spec.GetDigestPointer() == "" {
-		return ""
-	}
-	digest, _, err := fieldOf(content, spec.GetDigestPointer())
-	if err != nil {
-		return "" // Delivery writes it with the next version.
-	}
-	return digest
+	return used, nil
 }
 
 // differsFrom reports whether the fields hold another version than a row says.
@@ -287,13 +243,6 @@ func within(pointers []string, pointer string) bool {
 	return slices.ContainsFunc(pointers, func(allowed string) bool {
 		return pointer == allowed || len(pointer) > len(allowed) && pointer[:len(allowed)] == allowed && pointer[len(allowed)] == '/'
 	})
-}
-
-// fieldOf is what a field of a document holds, a text as it is and other values as JSON; ok: it
-// is there and not empty.
-func fieldOf(content []byte, pointer string) (value string, ok bool, err error) {
-	value, ok, err = document.TextAt(content, pointer)
-	return value, ok && value != "", err
 }
 
 // revisionNumber of a document that Lehr holds; 0: it is none.

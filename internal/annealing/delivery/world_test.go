@@ -19,6 +19,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/store"
 	"lehr.dev/internal/store/sqlite"
@@ -336,6 +337,15 @@ func (w *world) moment() *Moment {
 	w.must(err)
 	m.Facts.Now = w.clock
 	return m
+}
+
+// explained is all that is to say of a version in an environment.
+func (w *world) explained(environment, version string) *promotion.Explanation {
+	w.t.Helper()
+	m := w.moment()
+	x, err := m.Application.Decide(m.Catalogue, m.Facts).Explain(environment, m.named(version))
+	w.must(err)
+	return x
 }
 
 // chain is test, then production where people approve.

@@ -385,9 +385,22 @@ func ValueAt(content []byte, pointer string) (value any, ok bool, err error) {
 // TextAt returns what a field of a content holds, a text as it is and other values as JSON; ok:
 // it is there and not null.
 func TextAt(content []byte, pointer string) (text string, ok bool, err error) {
-	value, ok, err := ValueAt(content, pointer)
-	if err != nil || !ok {
+	whole, err := Parse(content)
+	if err != nil {
 		return "", false, err
+	}
+	return TextOf(whole, pointer)
+}
+
+// TextOf is TextAt of a content that was parsed.
+func TextOf(content any, pointer string) (text string, ok bool, err error) {
+	path, err := ParsePath(pointer)
+	if err != nil {
+		return "", false, err
+	}
+	value, ok := At(content, path)
+	if !ok || value == nil {
+		return "", false, nil
 	}
 	if text, isText := value.(string); isText {
 		return text, true, nil

@@ -190,28 +190,48 @@ func (s *estimator) through(on, place int, r Release, needs time.Duration, adds 
 	if stint == nil {
 		there := s.estimate(on, place, r)
 		answer.Awaits = append(answer.Awaits, there.Awaits...)
+		if !adds {
+			for _, name := range s.app.environments[on].spec.GetVerify() {
+				answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[on].spec.GetName(), name})
+				needs = max(needs, s.analysisLength(on, name))
+			}
+		}
 		return later(there.At, s.facts.Now).Add(needs), !there.At.IsZero()
 	}
 	has, isThere := stint.longest, stint.last.End.IsZero()
 	if adds {
 		has = stint.total
 	}
+	if adds && (has < needs || !stint.good) {
+		return s.facts.Now.Add(needs - has), isThere
+	}
+	since := s.facts.Now
+	if !stint.last.GoodSince.IsZero() {
+		since = stint.last.GoodSince
+	}
+	moment = s.facts.Now
 	if has < needs || !stint.good {
-		since := s.facts.Now
-		if !stint.last.GoodSince.IsZero() {
-			since = stint.last.GoodSince
-		}
-		if adds {
-			return s.facts.Now.Add(needs - has), isThere
-		}
-		return later(since.Add(needs), s.facts.Now), isThere
+		moment = later(since.Add(needs), moment)
+	} else {
+		isThere = true
 	}
 	for _, name := range s.app.environments[on].spec.GetVerify() {
 		if !adds && s.index.verification(&s.app.environments[on], name, stint.last) == nil {
 			answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[on].spec.GetName(), name})
+			moment = later(moment, since.Add(s.analysisLength(on, name)))
 		}
 	}
-	return s.facts.Now, true
+	return moment, isThere
+}
+
+// analysisLength of a verification of an environment by its name; 0: it is no analysis, and may end at once.
+func (s *estimator) analysisLength(on int, name string) time.Duration {
+	for _, v := range s.app.environments[on].spec.GetRuns() {
+		if v.GetName() == name {
+			return s.facts.Lengths[v.GetAnalysis().GetValidation()]
+		}
+	}
+	return 0
 }
 
 // opens is the first moment from one on at which all calendars are open and no window is full.

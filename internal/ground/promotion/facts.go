@@ -19,6 +19,9 @@ type Facts struct {
 	// Results of verifications and of constraints that others decide, in the order in which they
 	// were stored.
 	Results []Result
+	// Lengths of the validations that analyses are made by, by name: an analysis has no result before it has
+	// lasted that long since the environment was good.
+	Lengths map[string]time.Duration
 }
 
 // Environment is what is known of one.

@@ -146,3 +146,41 @@ func TestEstimates(t *testing.T) {
 		})
 	}
 }
+
+// TestEstimatesOfAnalyses: an analysis has no result before it has lasted as long as its validation asks for.
+func TestEstimatesOfAnalyses(t *testing.T) {
+	staging := env("staging")
+	staging.Verify = []string{"errors", "smoke"}
+	staging.Runs = []*intentpb.DeliveryVerification{
+		{Name: "errors", Kind: &intentpb.DeliveryVerification_Analysis{Analysis: &intentpb.DeliveryAnalysis{Validation: "error-rate"}}},
+		{Name: "smoke", Kind: &intentpb.DeliveryVerification_Http{Http: "smoke"}},
+	}
+	a := application(t, staging, env("prod", dependsOn(0, "staging")), env("later", dependsOn(3*time.Hour, "staging")))
+	both := []Awaited{{"staging", "errors"}, {"staging", "smoke"}}
+	good := Result{Environment: "staging", Name: "errors", Release: release(2), Content: "content-2", At: after(5), Good: true}
+	inStaging := environments("staging", had(stayed(2, 2, 3, -1)))
+	for _, test := range []struct {
+		name        string
+		environment string
+		facts       Facts
+		at          float64
+		awaits      []Awaited
+	}{
+		{"it was never anywhere", "prod", Facts{}, 6, both},
+		{"staging is to be good with it for longer than that", "later", Facts{}, 7, both},
+		{"it is in staging since an hour", "prod", Facts{Environments: inStaging}, 5, both},
+		{"it is in staging since an hour, and is to be for three", "later", Facts{Environments: inStaging}, 6, both},
+		{"only the program has no result", "prod", Facts{Environments: inStaging, Results: []Result{good}}, 4, both[1:]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.facts.Now, test.facts.Lengths = after(4), map[string]time.Duration{"error-rate": 2 * time.Hour}
+			x, err := a.Decide(upTo(t, 3), &test.facts).Explain(test.environment, release(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := (Estimate{At: after(test.at), Awaits: test.awaits}); !cmp.Equal(x.Estimate, want) {
+				t.Error(cmp.Diff(want, x.Estimate))
+			}
+		})
+	}
+}

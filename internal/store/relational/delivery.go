@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
@@ -51,8 +53,35 @@ func (s *Store) SaveVersions(ctx context.Context, lease store.Lease, source stri
 		if !changed {
 			return nil
 		}
+		if err := touchVersions(t, lease.Partition, source); err != nil {
+			return err
+		}
 		return t.tell(lease.Partition)
 	})
+}
+
+// touchVersions gives a source's versions another revision: a count, and the time. A database that went back
+// to an earlier state counts again, but at another time.
+func touchVersions(t *transaction, partition intent.PartitionID, source string) error {
+	var revision string
+	if _, err := t.one("SELECT revision FROM version_source WHERE partition = $1 AND source = $2", []any{string(partition), source}, &revision); err != nil {
+		return err
+	}
+	count, _, _ := strings.Cut(revision, "-")
+	number, _ := strconv.ParseUint(count, 10, 64) // Zero: this is the first.
+	_, err := t.exec(`INSERT INTO version_source (partition, source, revision) VALUES ($1, $2, $3)
+		ON CONFLICT (partition, source) DO UPDATE SET revision = excluded.revision`,
+		string(partition), source, fmt.Sprintf("%d-%d", number+1, stamp(t.now)))
+	return err
+}
+
+// VersionsRevision tells one state of a source's versions from another.
+func (s *Store) VersionsRevision(ctx context.Context, partition intent.PartitionID, source string) (revision string, err error) {
+	err = s.read(ctx, fmt.Sprintf("reading the revision of the versions of the source %s of %q", source, partition), func(q querier) error {
+		_, err := q.one("SELECT revision FROM version_source WHERE partition = $1 AND source = $2", []any{string(partition), source}, &revision)
+		return err
+	})
+	return revision, err
 }
 
 func saveVersion(t *transaction, partition intent.PartitionID, source string, v intent.Version) error {
@@ -283,7 +312,24 @@ func (c *collection) deliveries(t *transaction, _ standing) (int64, error) {
 	if err != nil || rows > 0 {
 		return rows, err
 	}
-	return t.exec(`DELETE FROM version WHERE partition = $1 AND gone > 0 AND gone < $2
+	if rows, err = t.exec(`DELETE FROM version WHERE partition = $1 AND gone > 0 AND gone < $2
 		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.partition = $1 AND d.version = version.name AND d.digest = version.digest)`,
-		string(c.lease.Partition), c.forgotten())
+		string(c.lease.Partition), c.forgotten()); err != nil || rows == 0 {
+		return rows, err
+	}
+	var sources []string
+	if err := t.queryEach("SELECT source FROM version_source WHERE partition = $1", []any{string(c.lease.Partition)}, func(row scanner) error {
+		var source string
+		err := row.Scan(&source)
+		sources = append(sources, source)
+		return err
+	}); err != nil {
+		return rows, err
+	}
+	for _, source := range sources {
+		if err := touchVersions(t, c.lease.Partition, source); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
 }

@@ -50,9 +50,22 @@ func (w *world) lists(source string, want ...string) {
 	}
 }
 
+// versionsRevision fails the test where the revision of a source's versions changed, or did not, since
+// another one, and returns it.
+func (w *world) versionsRevision(source, since string, want bool) string {
+	w.t.Helper()
+	revision, err := w.VersionsRevision(w.t.Context(), shop, source)
+	w.must(err)
+	if (revision != since) != want {
+		w.t.Errorf("the revision of %s was %q and is %q; changed: want %t", source, since, revision, want)
+	}
+	return revision
+}
+
 func versionsComeAndGo(w *world) {
 	ctx := w.t.Context()
 	w.lists("images")
+	w.versionsRevision("images", "", false)
 	one := version("1.0", "a")
 	one.Commit, one.Build, one.Created = "0123abc", 7, noon.Add(time.Hour)
 	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{one, version("1.1", "b")}))
@@ -60,6 +73,10 @@ func versionsComeAndGo(w *world) {
 	w.lists("images", "1.0@a", "1.1@b")
 	first, err := w.Versions(ctx, shop, "images")
 	w.must(err)
+	images := w.versionsRevision("images", "", true)
+	debs := w.versionsRevision("debs", "", true)
+	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{one, version("1.1", "b")}))
+	w.versionsRevision("images", images, false)
 	one.Seen = first[0].Seen
 	if diff := cmp.Diff(one, first[0]); diff != "" {
 		w.t.Errorf("the version came back as another:\n%s", diff)
@@ -67,11 +84,18 @@ func versionsComeAndGo(w *world) {
 	// A tag that moved is another version; the first one's row stays.
 	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{one, version("1.1", "c")}))
 	w.lists("images", "1.0@a", "-1.1@b", "1.1@c")
+	images = w.versionsRevision("images", images, true)
 	w.must(w.SaveVersions(ctx, w.lease, "images", nil))
+	images = w.versionsRevision("images", images, true)
 	w.lists("images", "-1.0@a", "-1.1@b", "-1.1@c")
 	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{one}))
 	w.lists("images", "1.0@a", "-1.1@b", "-1.1@c")
+	images = w.versionsRevision("images", images, true)
+	one.Message = "a message that somebody wrote later"
+	w.must(w.SaveVersions(ctx, w.lease, "images", []intent.Version{one}))
+	w.versionsRevision("images", images, true)
 	w.lists("debs", "1.1@x")
+	w.versionsRevision("debs", debs, false)
 	again, err := w.Versions(ctx, shop, "images")
 	w.must(err)
 	if !again[0].Seen.Equal(first[0].Seen) {
@@ -252,7 +276,9 @@ func deliveriesAreCollected(w *world) {
 		w.must(err)
 	}
 	later := time.Now().Add(100 * 24 * time.Hour) // The store's own clock says when rows came.
+	revision := w.versionsRevision("images", "", true)
 	collect(later)
+	w.versionsRevision("images", revision, true)
 	w.lists("images", "-1.0@", "2.0@")
 	if rows := w.rows("web", 0); len(rows) != 2 { // The promotion that put it there is the newest, and the pin stays.
 		w.t.Errorf("rows while the environment has the version: %v", rows)
