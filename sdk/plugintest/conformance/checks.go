@@ -37,9 +37,9 @@ type CheckRule struct {
 // CheckRules in the order in which they are tried.
 var CheckRules = []CheckRule{
 	{"describe", "It says within 10 s what it is: protocol 1, and a name.", (*checkSuite).describe},
-	{"answers", "Before, during and after a push it says pass or blocking within 4 s, or why it cannot; a no has a reason.", (*checkSuite).answers},
+	{"answers", "Before, during and after a push, and before the promotion of a version, it says pass or blocking within 4 s, or why it cannot; a no has a reason.", (*checkSuite).answers},
 	{"answers are about what was asked", "Of many questions at once each has its own answer, for its content and its plan.", (*checkSuite).own},
-	{"nothing is passed unasked", "A question without asset, content, plan or phase is not passed.", (*checkSuite).nothing},
+	{"nothing is passed unasked", "A question without asset, content, plan or phase is not passed, and none about a promotion without application, environment, version or content.", (*checkSuite).nothing},
 	{"an answer that nobody waits for holds up no other", "After questions that were given up it answers the next one in time.", (*checkSuite).givenUp},
 	{"asking changes nothing", "The same question twice has the same answer, after kill -9 too.", (*checkSuite).again},
 	{"selects of what it is offered", "Asked which assets of a stage go on, within 4 s, it names some of them, or says why none; or that it selects for no rollout.", (*checkSuite).selects},
@@ -148,8 +148,18 @@ func (s *checkSuite) describe(ctx context.Context) error {
 	}
 }
 
-// sound is a question of the nth asset in a phase.
+// promotion is the phase of questions about versions.
+const promotion = "promotion"
+
+// sound is a question of the nth asset in a phase, or of the nth version.
 func sound(phase string, nth int) *pluginpb.JudgeRequest {
+	if phase == promotion {
+		version := fmt.Sprintf("1.%d.0", nth)
+		return &pluginpb.JudgeRequest{
+			Incarnation: "conformance@1", Protection: "conformance", Phase: phase, Partition: "conformance", Home: "conformance",
+			Application: "example", Environment: "production", Version: version, Content: version, Commit: strings.Repeat("c0ffee00", 5),
+		}
+	}
 	digest := func(text string) string { return strings.Repeat(fmt.Sprintf("%02x", nth+len(text)), 32) }
 	request := &pluginpb.JudgeRequest{
 		Incarnation: "conformance@1", Protection: "conformance", Phase: phase, Partition: "conformance", Asset: fmt.Sprintf("example/%d", nth),
@@ -196,7 +206,7 @@ type refusal struct{ error }
 
 func (s *checkSuite) answers(ctx context.Context) error {
 	var replies []string
-	for _, phase := range []string{"before", "during", "after"} {
+	for _, phase := range []string{"before", "during", "after", promotion} {
 		response, err := s.ask(ctx, sound(phase, 1))
 		if cannot, ok := errors.AsType[refusal](err); ok {
 			replies = append(replies, phase+": it cannot answer: "+cannot.Error())
@@ -228,18 +238,30 @@ func (s *checkSuite) own(ctx context.Context) error {
 }
 
 func (s *checkSuite) nothing(ctx context.Context) error {
-	for part, clear := range map[string]func(*pluginpb.JudgeRequest){
-		"anything": func(r *pluginpb.JudgeRequest) { proto.Reset(r) }, "an asset": func(r *pluginpb.JudgeRequest) { r.Asset = "" }, "a content": func(r *pluginpb.JudgeRequest) { r.Content = "" },
-		"a plan": func(r *pluginpb.JudgeRequest) { r.PlanDigest = "" }, "a phase": func(r *pluginpb.JudgeRequest) { r.Phase = "" },
-	} {
-		request := sound("before", 1)
-		clear(request)
+	expectNoPass := func(phase, part string, remove func(*pluginpb.JudgeRequest)) error {
+		about := "push"
+		if phase == promotion {
+			about = promotion
+		}
+		request := sound(phase, 1)
+		remove(request)
 		response, err := s.ask(ctx, request)
 		if err == nil && response.Judgement == pluginpb.JudgeResponse_JUDGEMENT_PASS {
-			return fmt.Errorf("it passed a question without %s", part)
+			return fmt.Errorf("it passed a question about a %s without %s", about, part)
 		}
+		return nil
 	}
-	return nil
+	return errors.Join(
+		expectNoPass("before", "anything", func(r *pluginpb.JudgeRequest) { proto.Reset(r) }),
+		expectNoPass("before", "an asset", func(r *pluginpb.JudgeRequest) { r.Asset = "" }),
+		expectNoPass("before", "a content", func(r *pluginpb.JudgeRequest) { r.Content = "" }),
+		expectNoPass("before", "a plan", func(r *pluginpb.JudgeRequest) { r.PlanDigest = "" }),
+		expectNoPass("before", "a phase", func(r *pluginpb.JudgeRequest) { r.Phase = "" }),
+		expectNoPass(promotion, "an application", func(r *pluginpb.JudgeRequest) { r.Application = "" }),
+		expectNoPass(promotion, "an environment", func(r *pluginpb.JudgeRequest) { r.Environment = "" }),
+		expectNoPass(promotion, "a version", func(r *pluginpb.JudgeRequest) { r.Version = "" }),
+		expectNoPass(promotion, "a content", func(r *pluginpb.JudgeRequest) { r.Content = "" }),
+	)
 }
 
 // selects asks as a stage goes on: of nothing let go on, until all are.

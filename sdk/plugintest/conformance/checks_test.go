@@ -40,6 +40,8 @@ func runChecker(lie string) int {
 				return serve.Pass("all green").Until(time.Now().Add(time.Hour)), nil
 			case "during":
 				return serve.Blocking("errors rise"), nil
+			case promotion:
+				return serve.Blocking(asked.Version + " of " + asked.Application + " has no ticket for " + asked.Environment), nil
 			}
 			return serve.Judgement{}, serve.Misconfigured("it is not meant to be asked after a push")
 		}})
@@ -81,7 +83,11 @@ func (c *checker) Judge(ctx context.Context, asked *pluginpb.JudgeRequest) (*plu
 	}
 	first := c.first
 	c.mutex.Unlock()
-	if (asked.Asset == "" || asked.Content == "" || asked.PlanDigest == "" || asked.Phase == "") && c.lie != "passes nothing" {
+	isWhole := asked.Asset != "" && asked.Content != "" && asked.PlanDigest != "" && asked.Phase != ""
+	if asked.Phase == promotion {
+		isWhole = asked.Application != "" && asked.Environment != "" && asked.Version != "" && asked.Content != ""
+	}
+	if !isWhole && c.lie != "passes nothing" && (c.lie != "passes any version" || asked.Phase != promotion) {
 		return nil, status.Error(codes.InvalidArgument, "asked about nothing")
 	}
 	said := &pluginpb.JudgeResponse{Content: asked.Content, PlanDigest: asked.PlanDigest, Judgement: pluginpb.JudgeResponse_JUDGEMENT_PASS}
@@ -156,7 +162,7 @@ func TestAnHonestPluginOfChecksConforms(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	answers := report.result(t, "answers").Detail
-	for _, told := range []string{"before: pass all green", "during: blocking errors rise", "after: it cannot answer: ", "not meant to be asked after"} {
+	for _, told := range []string{"before: pass all green", "during: blocking errors rise", "after: it cannot answer: ", "not meant to be asked after", "promotion: blocking 1.1.0 of example has no ticket for production"} {
 		if !strings.Contains(answers, told) {
 			t.Errorf("the answers are told as %s", answers)
 		}
@@ -176,7 +182,8 @@ func TestLyingPluginsOfChecksAreCaught(t *testing.T) {
 		{"remembers the first plan", "answers are about what was asked", "another plan"},
 		{"hangs", "answers", "no answer within"},
 		{"holds up others", "answers are about what was asked", "no answer within"},
-		{"passes nothing", "nothing is passed unasked", "it passed a question without"},
+		{"passes nothing", "nothing is passed unasked", "it passed a question about a push without"},
+		{"passes any version", "nothing is passed unasked", "it passed a question about a promotion without a version"},
 		{"changes its mind", "asking changes nothing", "it said"},
 		{"selects what it was not offered", "selects of what it is offered", "example/99, which is not of the stage"},
 		{"selects for another stage", "selects of what it is offered", "the stage canary"},
