@@ -13,8 +13,35 @@ const rolling = `rollouts:
     select: id != "db"
     stages:
       - {name: canary, where: id == "api", soak: 1s}
-      - {name: rest, rest: true, count: 1, soak: 1s}
+      - {name: rest, rest: true, count: 1, soak: 1s, approval: {quorum: 1}}
 `
+
+// approvesStage approves the stage that the page shows, by keys: the confirmation says what of, and nothing begins
+// before that.
+func (r *real) approvesStage() {
+	r.Helper()
+	button := `Array.from(document.querySelectorAll("a.button")).find(a => a.textContent === "Approve the stage")`
+	r.until(button + ` !== undefined`)
+	if text := r.ask(`document.getElementById("rollout").innerText`); !strings.Contains(text, "0 of 1") {
+		r.Errorf("the page asks for no approval: %s", text)
+	}
+	r.ask(button + `.focus(), ""`)
+	r.key("\r")
+	r.until(`document.activeElement.name === "reason"`)
+	if text := r.ask(`document.querySelector("main").innerText`); !strings.Contains(text, "rest") || !strings.Contains(text, "site") {
+		r.Errorf("the confirmation does not say which stage: %s", text)
+	}
+	if status := r.lehr("rollout", "status", "site"); !strings.Contains(status, "0 of 1") {
+		r.Errorf("a look at the confirmation approved the stage:\n%s", status)
+	}
+	r.key("it looks good " + hostile[0] + "\r")
+	r.until(`document.getElementById("done") !== null`)
+	if status := r.lehr("rollout", "status", "site"); !strings.Contains(status, "1 of 1") || !strings.Contains(status, "it looks good") {
+		r.Errorf("the stage is not approved:\n%s", status)
+	}
+	r.key("\r") // Back to the rollout, which has the focus.
+	r.until(`location.pathname.endsWith("/partition/shop/rollout/site") && ` + isLive)
+}
 
 // TestRolloutInABrowser follows a rollout of real assets: it waits for what a person
 // holds, is paused, and goes on, without the page being loaded again.
@@ -50,6 +77,8 @@ func TestRolloutInABrowser(t *testing.T) {
 	}
 	r.lehr("unhold", "api", "--reason", "over")
 	r.lehr("rollout", "resume", "site", "--reason", "over")
+	r.approvesStage()
+	r.ask(`window.same = true, ""`)
 	r.until(`document.getElementById("rollout").innerText.includes("done") && ` + stages + `.includes("rest done") && window.same`)
 	if text := r.ask(`document.getElementById("events").innerText`); !strings.Contains(text, "resume") || !strings.Contains(text, "goes on: api") {
 		t.Errorf("the events are %s", text)
