@@ -175,6 +175,10 @@ func (l *Lab) deliveryStory(d Disturbance, r *rand.Rand) {
 	case "what was passed is not wanted for long":
 		act(begin, intent.ActPause, "staging", monitor.Release{}, "")
 		act(late, intent.ActResume, "staging", monitor.Release{}, "")
+	case "a person marks good what a program found bad":
+		l.delivering.bad[first] = true
+		act(staged, intent.ActMarkGood, "test", first, "")
+		at(late, func(p person) error { return p.votes(first, true, "ann", "bob") })
 	case "who verifies dies":
 		at(begin, func(person) error { l.delivering.troubles = []string{"is slow", "is slow"}; return nil })
 		l.whenVerified(time.Minute*3, func() {
@@ -205,10 +209,11 @@ func (l *Lab) whenVerified(within time.Duration, do func()) {
 	})
 }
 
-// advisedTales are those of runs in which a constraint asks.
-var advisedTales = []string{
-	"what was passed is asked anew", "what was passed is asked anew", "what was passed is not wanted for long", "what was passed is not wanted for long",
-}
+// advisedTales are those of runs in which a constraint asks. They are few beside the others, so each comes
+// more often.
+var advisedTales = slices.Repeat([]string{
+	"what was passed is asked anew", "what was passed is not wanted for long", "a person marks good what a program found bad",
+}, 4)
 
 // deliveryTales are the stories.
 var deliveryTales = []string{
