@@ -79,7 +79,7 @@ func init() {
 		},
 		"acknowledge": {
 			call: apipbconnect.CandidateServiceAcknowledgeCandidateProcedure, subject: "candidate", title: "Let through candidate", button: "Let it through", loosens: true,
-			effect: "The candidate may be served, exactly as it is. What its push would do is below.",
+			effect: "The candidate may be served, exactly as it is. What its pushes would do is below.",
 			show:   showHeld, do: acknowledge,
 		},
 		"disown": {
@@ -487,6 +487,9 @@ func showHeld(ctx context.Context, r *reader, at address, form *actForm) error {
 			form.parts = append(form.parts, part)
 		}
 	}
+	bounded, cancel := context.WithTimeout(ctx, formPlanTime)
+	defer cancel()
+	form.parts = append(form.parts, r.planCandidate(bounded, at.partition, candidate.name))
 	return nil
 }
 

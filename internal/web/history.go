@@ -169,9 +169,14 @@ type candidateView struct {
 	Acts    []actButton
 	Changes []*apipb.Change
 	More    bool
+	// Plan leads to what its pushes would do.
+	Plan string
 }
 
 func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
+	if at.query.Get("plan") != "" {
+		return showCandidatePlan(ctx, r, at)
+	}
 	pageData, err := partitionPage(ctx, r, at, "Candidate "+short(at.name))
 	if err != nil {
 		return page{}, err
@@ -188,6 +193,7 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 		view.Approve = r.command(at.partition, "approve", "--candidate", short(view.Digest), "--reason", "WHY")
 		view.Acts = []actButton{newActButton(at.partition, "acknowledge", view.Digest)}
 	}
+	view.Plan = candidatePlanLink(at.partition, view.Digest)
 	changes := makePart("changes", "changes", view)
 	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
 		From: view.Base, To: at.partition + "@~" + view.Digest, After: at.query.Get("after"), Limit: rowsShown,

@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -8,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const rolling = `rollouts:
+const rolling = `validate: {shrink: {floor: 1}}
+rollouts:
   site:
     select: id != "db"
     stages:
@@ -102,5 +105,49 @@ func TestRolloutInABrowser(t *testing.T) {
 	if title := r.ask(`document.title`); title != "Runs of site · Lehr" {
 		t.Errorf("the title is %q", title)
 	}
+	r.reviewsCandidate(base)
 	r.quiet()
+}
+
+// reviewsCandidate goes from the list of candidates to one that a guard holds, looks at what its pushes would do,
+// and lets it through there, by keys. Until then production and head stay as they are.
+func (r *real) reviewsCandidate(base string) {
+	r.Helper()
+	r.write("source/service.yaml", "folder: "+r.folder+"/production\nitems:\n  db: {text: \"db v3 "+hostile[0]+"\"}\n")
+	r.visit(base + "/partition/shop/candidates")
+	r.until(isLive)
+	r.until(`document.querySelector("tbody tr").innerText.includes("held")`)
+	r.ask(`document.querySelector("tbody a").focus(), ""`)
+	r.key("\r")
+	link := `Array.from(document.querySelectorAll("main a")).find(a => a.textContent === "What its pushes would do")`
+	r.until(`location.pathname.includes("/partition/shop/candidate/") && ` + link + ` !== undefined`)
+	// What it changes, field by field, is there without asking production.
+	r.until(`document.getElementById("changes").innerText.includes("db v3")`)
+	r.ask(link + `.focus(), ""`)
+	r.key("\r")
+	r.until(`location.search === "?plan=1" && document.getElementById("planned") !== null`)
+	told := r.ask(`document.getElementById("planned").innerText`)
+	for _, want := range []string{"1 asset would be pushed", "WOULD LEAVE INTENT", "api", "evil", "web", "not as it should be", "lehr plan --candidate"} {
+		if !strings.Contains(strings.ToUpper(told), strings.ToUpper(want)) {
+			r.Errorf("what it would do does not say %q: %s", want, told)
+		}
+	}
+	if now := r.lehr("get", "partitions"); !strings.Contains(now, "shop@3") {
+		r.Errorf("looking changed head: %s", now)
+	}
+	r.ask(`Array.from(document.querySelectorAll("a.button")).find(a => a.textContent === "Let it through").focus(), ""`)
+	r.key("\r")
+	r.until(`document.activeElement.name === "reason"`)
+	if form := r.ask(`document.querySelector("main").innerText`); !strings.Contains(form, "1 asset would be pushed") {
+		r.Errorf("the form does not say what its pushes would do: %s", form)
+	}
+	r.key("they move to another partition\r")
+	r.until(`document.getElementById("done") !== null`)
+	r.lehr("wait", "db", "--timeout", "30s")
+	if content, err := os.ReadFile(filepath.Join(r.folder, "production", "db")); err != nil || !strings.Contains(string(content), "db v3") {
+		r.Errorf("production has %s, %v", content, err)
+	}
+	if _, err := os.Stat(filepath.Join(r.folder, "production", "web")); err != nil {
+		r.Errorf("what left intent is gone from production: %v", err)
+	}
 }

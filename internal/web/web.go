@@ -220,7 +220,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
-	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "orphans": {"after"},
+	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "candidate": {"after", "plan"}, "orphans": {"after"},
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
