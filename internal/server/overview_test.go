@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -92,5 +93,40 @@ func TestOverviewIsOfWhatOneMayRead(t *testing.T) {
 	for _, request := range []*apipb.SearchRequest{{Query: "x"}, {Query: "web", Kind: "thing"}, {}} {
 		_, err := w.client.Partitions.Search(t.Context(), request)
 		w.refused(err, fault.Invalid, "")
+	}
+}
+
+// TestSearchFindsRunsOfWorkflows: by workflow, number, request, reason and who started them, with their state; and
+// workflows that never ran.
+func TestSearchFindsRunsOfWorkflows(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.command("web", "1"), w.policy(&intentpb.Policy{Owner: "shop@example.com", Workflows: []*intentpb.Workflow{{Name: "promote"}, {Name: "drain"}}}))
+	for _, run := range []intent.WorkflowRun{
+		{Workflow: "promote", Request: "CHG-7134", Reason: "the spring release"},
+		{Workflow: "promote", Reason: "again", Ended: time.Now(), Outcome: "succeeded"},
+	} {
+		run.Partition, run.Started, run.By, run.State = "shop", time.Now(), ann, []byte("{}")
+		_, err := w.store.StartWorkflow(t.Context(), run, []intent.WorkflowEvent{{Kind: intent.WorkflowStarted, At: time.Now()}}, intent.Operator)
+		w.must(err)
+	}
+	describe := func(query, kind string) (text string) {
+		t.Helper()
+		found, err := w.client.Partitions.Search(t.Context(), &apipb.SearchRequest{Query: query, Kind: kind})
+		w.must(err)
+		for _, hit := range found.Hits {
+			text += fmt.Sprintf("%s %s#%d (%s); ", hit.Kind, hit.Workflow, hit.Run, hit.Note)
+		}
+		return text
+	}
+	const first, second = "workflow promote#1 (goes on, the spring release); ", "workflow promote#2 (succeeded, again); "
+	for query, want := range map[string]string{
+		"promote": "workflow promote#0 (); " + second + first, "drain": "workflow drain#0 (); ", "promote run 2": second, "run 1": first, "chg-7134": first, "SPRING": first, "summer": "",
+	} {
+		if got := describe(query, "workflow"); got != want {
+			t.Errorf("%q finds\n%s\nwant\n%s", query, got, want)
+		}
+	}
+	if got, want := describe(ann.Name, "person"), "person promote#2 (started promote run 2); person promote#1 (started promote run 1); "; got != want {
+		t.Errorf("%s is found as\n%s\nwant\n%s", ann.Name, got, want)
 	}
 }

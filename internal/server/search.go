@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -20,6 +21,8 @@ const (
 	// incarnationsSearched are the newest of a partition whose sources and authors are read, and
 	// versionsSearched those of an application.
 	incarnationsSearched, versionsSearched = 200, 200
+	// workflowRunsSearched are the newest of a partition.
+	workflowRunsSearched = 200
 	// shortestQuery and longestQuery are in letters. Shorter texts are in nearly everything.
 	shortestQuery, longestQuery = 2, 200
 )
@@ -31,10 +34,11 @@ const (
 	hitCommit      = "commit"
 	hitVersion     = "version"
 	hitRollout     = "rollout"
+	hitWorkflow    = "workflow"
 	hitPerson      = "person"
 )
 
-var hitKinds = []string{hitAsset, hitIncarnation, hitCommit, hitVersion, hitRollout, hitPerson}
+var hitKinds = []string{hitAsset, hitIncarnation, hitCommit, hitVersion, hitRollout, hitWorkflow, hitPerson}
 
 // search is one search in everything that a caller may read.
 type search struct {
@@ -128,6 +132,11 @@ func (f *search) find(ctx context.Context, partition intent.PartitionID, standin
 			return err
 		}
 	}
+	if f.wanted[hitWorkflow] || f.wanted[hitPerson] {
+		if err := f.workflows(ctx, filter, standings, policies); err != nil {
+			return err
+		}
+	}
 	if f.wanted[hitPerson] {
 		return f.brakes(ctx, filter)
 	}
@@ -156,7 +165,7 @@ func (f *search) matches(text string) bool {
 // add adds a hit unless it is there already, and reports whether more of its kind can be added.
 func (f *search) add(hit *apipb.SearchHit) bool {
 	place := hitPlace{hit.Kind, intent.PartitionID(hit.Partition)}
-	key := strings.Join([]string{hit.Kind, hit.Partition, hit.Name, hit.Note, hit.Asset, hit.Incarnation, hit.Application, hit.Version.GetDigest()}, "\x00")
+	key := strings.Join([]string{hit.Kind, hit.Partition, hit.Name, hit.Note, hit.Asset, hit.Incarnation, hit.Application, hit.Version.GetDigest(), hit.Workflow, strconv.FormatUint(hit.Run, 10)}, "\x00")
 	switch {
 	case !f.wanted[hit.Kind] || f.partitions[place.partition] == nil || f.seen[key]:
 		return true
@@ -317,6 +326,33 @@ func (f *search) rollouts(ctx context.Context, filter store.SearchFilter, standi
 		}
 	}
 	return nil
+}
+
+// workflows finds workflows by name, their newest runs by name, number, request or reason, and who started these.
+func (f *search) workflows(ctx context.Context, filter store.SearchFilter, standings []store.Standing, policies map[intent.PartitionID]*intentpb.Policy) error {
+	for i := range standings {
+		for _, w := range policies[standings[i].ID].GetWorkflows() {
+			if f.matches(w.GetName()) {
+				f.add(&apipb.SearchHit{Kind: hitWorkflow, Partition: string(standings[i].ID), Name: w.GetName(), Workflow: w.GetName()})
+			}
+		}
+	}
+	// The number of a run is not in its record as it is written here.
+	if _, err := strconv.ParseUint(filter.Fragment, 10, 64); err == nil || filter.Fragment == "run" {
+		filter.Fragment = ""
+	}
+	return f.store.SearchWorkflowRuns(ctx, filter, workflowRunsSearched, func(run intent.WorkflowRun) {
+		name, state := fmt.Sprintf("%s run %d", run.Workflow, run.Number), "goes on"
+		if !run.Ended.IsZero() {
+			state = run.Outcome
+		}
+		if f.matches(strings.Join([]string{name, run.Request, run.Reason}, "\n")) {
+			f.add(&apipb.SearchHit{
+				Kind: hitWorkflow, Partition: string(run.Partition), Name: name, Note: strings.Trim(state+", "+run.Reason, ", "), Workflow: run.Workflow, Run: run.Number,
+			})
+		}
+		f.person(run.Partition, run.By.Name, "started "+name, &apipb.SearchHit{Workflow: run.Workflow, Run: run.Number})
+	})
 }
 
 // brakes finds holds and pins by who set them.

@@ -19,10 +19,16 @@ import (
 // enforcing is a policy that binds a plugin to commands.
 func (w *world) enforcing() intent.Asset {
 	w.Helper()
-	payload, err := schema.Builtin().Pack(&intentpb.Policy{
+	return w.policy(&intentpb.Policy{
 		Mode:    intentpb.EnforcementMode_ENFORCEMENT_MODE_ENFORCE,
 		Plugins: []*intentpb.PluginBinding{{Type: "lehr.command.v1.Command", Run: []string{"lehr-command"}}},
 	})
+}
+
+// policy is the asset that has one.
+func (w *world) policy(p *intentpb.Policy) intent.Asset {
+	w.Helper()
+	payload, err := schema.Builtin().Pack(p)
 	w.must(err)
 	return intent.Asset{ID: intent.PolicyAsset, Payload: payload}
 }

@@ -81,6 +81,9 @@ type Surveys interface {
 	// SearchRuns visits the newest run of each rollout whose record has the fragment. It skips damaged
 	// ones.
 	SearchRuns(ctx context.Context, filter SearchFilter, visit func(intent.PartitionID, intent.Rollout)) error
+	// SearchWorkflowRuns visits, among the newest of each partition, the runs of workflows whose records have the
+	// fragment: partition by partition, the newest first. It skips damaged ones.
+	SearchWorkflowRuns(ctx context.Context, filter SearchFilter, newest int, visit func(intent.WorkflowRun)) error
 	// SearchBrakes visits holds and pins of people whose names have the fragment.
 	SearchBrakes(ctx context.Context, filter SearchFilter, held func(intent.PartitionID, intent.Hold), pinned func(intent.Pin)) error
 }

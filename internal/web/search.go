@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ const shortestSearch = 2
 
 // kindsSearched are what a search finds, in the order in which it is shown.
 var kindsSearched = []word{
-	{"asset", "assets"}, {"incarnation", "incarnations"}, {"commit", "commits"}, {"version", "versions"}, {"rollout", "rollouts"}, {"person", "people"},
+	{"asset", "assets"}, {"incarnation", "incarnations"}, {"commit", "commits"}, {"version", "versions"}, {"rollout", "rollouts"}, {"workflow", "workflows"}, {"person", "people"},
 }
 
 // hit is one thing that a search found.
@@ -99,6 +100,10 @@ func newHit(h *apipb.SearchHit) hit {
 	switch {
 	case h.Version != nil:
 		shown.Link = versionLink(h.Partition, h.Application, h.Version)
+	case h.Run != 0:
+		shown.Link = workflowRunAddress(h.Partition, h.Run).String()
+	case h.Workflow != "":
+		shown.Link = address{kind: "workflows", partition: h.Partition, query: url.Values{"workflow": {h.Workflow}}}.String()
 	case h.Rollout != "":
 		shown.Link = link(h.Partition, "rollout", h.Rollout)
 	case h.Incarnation != "":

@@ -22,6 +22,9 @@ const (
 	searchLabels = "SELECT l.partition, l.seq, l.name, l.value FROM partitions p JOIN label l ON l.partition = p.id AND l.person = 1" + searched
 	searchRuns   = `SELECT p.id, r.record FROM partitions p JOIN rollout r ON r.partition = p.id
 		AND r.run = (SELECT max(n.run) FROM rollout n WHERE n.partition = r.partition AND n.name = r.name)` + searched + " AND lower(r.record) LIKE $2 ESCAPE '\\' ORDER BY p.id, r.name"
+	searchWorkflowRuns = `SELECT p.id, r.record FROM partitions p JOIN workflow_run r ON r.partition = p.id
+		AND r.number IN (SELECT n.number FROM workflow_run n WHERE n.partition = p.id ORDER BY n.number DESC LIMIT $3 + 0)` + searched + `
+		AND lower(r.record) LIKE $2 ESCAPE '\' ORDER BY p.id, r.number DESC`
 	owned       = " IN (SELECT p.id FROM partitions p" + searched + ")"
 	searchHolds = "SELECT " + holdColumns + ", partition FROM hold WHERE lower(owner) LIKE $2 ESCAPE '\\' AND partition" + owned + " ORDER BY partition, asset"
 	searchPins  = "SELECT " + pinColumns + ", partition FROM pin WHERE pin_rank = $3 AND lower(holder) LIKE $2 ESCAPE '\\' AND partition" + owned + " ORDER BY partition, asset"
@@ -98,6 +101,18 @@ func (s *Store) SearchRuns(ctx context.Context, filter store.SearchFilter, visit
 		return surveyRecords(q, searchRuns, searchArguments(filter), "run of a rollout", func(id intent.PartitionID, run intent.Rollout, damage error) error {
 			if damage == nil {
 				visit(id, run)
+			}
+			return nil
+		})
+	})
+}
+
+// SearchWorkflowRuns implements store.Surveys.
+func (s *Store) SearchWorkflowRuns(ctx context.Context, filter store.SearchFilter, newest int, visit func(intent.WorkflowRun)) error {
+	return s.read(ctx, "searching runs of workflows", func(q querier) error {
+		return surveyRecords(q, searchWorkflowRuns, append(searchArguments(filter), newest), "run of a workflow", func(_ intent.PartitionID, run intent.WorkflowRun, damage error) error {
+			if damage == nil {
+				visit(run)
 			}
 			return nil
 		})

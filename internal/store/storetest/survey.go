@@ -162,6 +162,9 @@ func surveyedSearch(w *world) {
 		w.must(w.SearchIncarnations(ctx, filter, 10, func(i intent.Incarnation) {
 			found = append(found, fmt.Sprintf("%s%v", i.ID, i.Labels))
 		}))
+		w.must(w.SearchWorkflowRuns(ctx, filter, 10, func(run intent.WorkflowRun) {
+			found = append(found, fmt.Sprintf("%s run %s#%d", run.Partition, run.Workflow, run.Number))
+		}))
 		w.must(w.SearchBrakes(ctx, filter, func(id intent.PartitionID, hold intent.Hold) {
 			found = append(found, fmt.Sprintf("%s held %s/%s", hold.Owner.Name, id, hold.Asset))
 		}, func(pin intent.Pin) {
@@ -173,10 +176,10 @@ func surveyedSearch(w *world) {
 		partition      intent.PartitionID
 		fragment, want string
 	}{
-		{"", "web", "shop/web/till=in-sync, theatre/web/cart=, shop@2map[release:spring]"},
+		{"", "web", "shop/web/till=in-sync, theatre/web/cart=, shop@2map[release:spring], shop run drain#2, shop run promote#1"},
 		{theatre, "b", "theatre/web/cart=, theatre@1map[], bob held theatre/web/cart"},
 		{"", "quicker", "shop@2map[release:spring], theatre@1map[]"},
-		{shop, "alic", "shop@2map[release:spring], shop@1map[], alice pinned a"},
+		{shop, "alic", "shop@2map[release:spring], shop@1map[], shop run drain#2, shop run promote#1, alice pinned a"},
 		{"", "w_b", "shop@2map[release:spring]"},
 		{"", "%", "shop@2map[release:spring]"},
 	} {

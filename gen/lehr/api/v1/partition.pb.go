@@ -1596,12 +1596,15 @@ type SearchHit struct {
 	// What it is called, and what else is to be said, for people.
 	Name string `protobuf:"bytes,3,opt,name=name" json:"name,omitempty"`
 	Note string `protobuf:"bytes,4,opt,name=note" json:"note,omitempty"`
-	// Where it is found: an asset, an incarnation, a rollout or a version of an application; none: the partition.
-	Asset         string       `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
-	Incarnation   string       `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
-	Rollout       string       `protobuf:"bytes,7,opt,name=rollout" json:"rollout,omitempty"`
-	Application   string       `protobuf:"bytes,8,opt,name=application" json:"application,omitempty"`
-	Version       *VersionName `protobuf:"bytes,9,opt,name=version" json:"version,omitempty"`
+	// Where it is found: an asset, an incarnation, a rollout, a version of an application or a workflow; none: the partition.
+	Asset       string       `protobuf:"bytes,5,opt,name=asset" json:"asset,omitempty"`
+	Incarnation string       `protobuf:"bytes,6,opt,name=incarnation" json:"incarnation,omitempty"`
+	Rollout     string       `protobuf:"bytes,7,opt,name=rollout" json:"rollout,omitempty"`
+	Application string       `protobuf:"bytes,8,opt,name=application" json:"application,omitempty"`
+	Version     *VersionName `protobuf:"bytes,9,opt,name=version" json:"version,omitempty"`
+	// A workflow of the partition, and the number of a run; 0: the workflow itself.
+	Workflow      string `protobuf:"bytes,10,opt,name=workflow" json:"workflow,omitempty"`
+	Run           uint64 `protobuf:"varint,11,opt,name=run" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1697,6 +1700,20 @@ func (x *SearchHit) GetVersion() *VersionName {
 		return x.Version
 	}
 	return nil
+}
+
+func (x *SearchHit) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *SearchHit) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type SearchProblem struct {
@@ -1886,7 +1903,7 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x04hits\x18\x01 \x03(\v2\x16.lehr.api.v1.SearchHitR\x04hits\x12\x12\n" +
 	"\x04more\x18\x02 \x03(\tR\x04more\x12\x1a\n" +
 	"\bsearched\x18\x03 \x01(\x05R\bsearched\x126\n" +
-	"\bproblems\x18\x04 \x03(\v2\x1a.lehr.api.v1.SearchProblemR\bproblems\"\x8d\x02\n" +
+	"\bproblems\x18\x04 \x03(\v2\x1a.lehr.api.v1.SearchProblemR\bproblems\"\xbb\x02\n" +
 	"\tSearchHit\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12\x12\n" +
@@ -1896,7 +1913,10 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\vincarnation\x18\x06 \x01(\tR\vincarnation\x12\x18\n" +
 	"\arollout\x18\a \x01(\tR\arollout\x12 \n" +
 	"\vapplication\x18\b \x01(\tR\vapplication\x122\n" +
-	"\aversion\x18\t \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\"G\n" +
+	"\aversion\x18\t \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x1a\n" +
+	"\bworkflow\x18\n" +
+	" \x01(\tR\bworkflow\x12\x10\n" +
+	"\x03run\x18\v \x01(\x04R\x03run\"G\n" +
 	"\rSearchProblem\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem2\x81\a\n" +
