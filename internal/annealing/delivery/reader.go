@@ -158,9 +158,9 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 		return nil, err
 	}
 	m.Waits = openWaits(m.Records)
-	reading := newReading(r, home)
+	shared := newSharedReads(r, home)
 	for _, e := range spec.GetEnvironments() {
-		place, err := reading.place(ctx, m, e)
+		place, err := shared.place(ctx, m, e)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 		if facts.Trouble == 0 && !place.Written && len(facts.Stays) > 0 {
 			facts.Trouble = promotion.FieldGone
 		}
-		if facts.Rollout, err = reading.rolledOut(ctx, &place); err != nil {
+		if facts.Rollout, err = shared.rolledOut(ctx, &place); err != nil {
 			return nil, err
 		}
 		facts.Verifying = place.Verification != nil

@@ -196,7 +196,7 @@ func (p *Place) built(c *intent.Candidate, revision string) bool {
 
 // vetoes are rows of what rollouts found bad that the environment's assets follow.
 func (d *Deliverer) vetoes(ctx context.Context, m *Moment, place *Place) (rows []intent.DeliveryRecord, err error) {
-	governed, err := newReading(d.Reader, place.Partition).governed(ctx, place)
+	governed, err := newSharedReads(d.Reader, place.Partition).governed(ctx, place)
 	if err != nil || len(governed) == 0 {
 		return nil, err
 	}

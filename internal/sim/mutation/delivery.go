@@ -230,7 +230,7 @@ var delivered = []Mutant{
 		Why:    "A verification of the head before holds no pushes of the new one.",
 	},
 	{
-		Name: "grant-is-not-asked", Of: Delivering, File: "internal/annealing/delivery/reading.go",
+		Name: "grant-is-not-asked", Of: Delivering, File: "internal/annealing/delivery/shared_reads.go",
 		Old:    "if grant == nil {",
 		New:    "if grant == nil && !mutant.On(\"grant-is-not-asked\") {",
 		Breaks: "S10",

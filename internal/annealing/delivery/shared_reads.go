@@ -14,9 +14,9 @@ import (
 	"lehr.dev/internal/store"
 )
 
-// reading is one look at an application: what several of its environments share is read once, and is the
+// sharedReads is one look at an application: what several of its environments share is read once, and is the
 // same for all of them.
-type reading struct {
+type sharedReads struct {
 	reader        *Reader
 	home          store.Partition
 	partitions    map[intent.PartitionID]foundPartition
@@ -44,8 +44,8 @@ type foundDocument struct {
 	ok       bool
 }
 
-func newReading(r *Reader, home store.Partition) *reading {
-	return &reading{
+func newSharedReads(r *Reader, home store.Partition) *sharedReads {
+	return &sharedReads{
 		reader: r, home: home, partitions: map[intent.PartitionID]foundPartition{home.ID: {home, true}}, verifications: map[intent.PartitionID][]intent.Verification{},
 		documents: map[documentKey]foundDocument{}, rollouts: map[intent.PartitionID][]intent.Rollout{}, pins: map[intent.PartitionID][]intent.Pin{},
 	}
@@ -63,7 +63,7 @@ func readOnce[K comparable, V any](known map[K]V, key K, read func() (V, error))
 	return value, err
 }
 
-func (r *reading) partition(ctx context.Context, id intent.PartitionID) (foundPartition, error) {
+func (r *sharedReads) partition(ctx context.Context, id intent.PartitionID) (foundPartition, error) {
 	return readOnce(r.partitions, id, func() (foundPartition, error) {
 		partition, err := r.reader.Store.Partition(ctx, id)
 		if fault.Is(err, fault.NotFound) {
@@ -73,7 +73,7 @@ func (r *reading) partition(ctx context.Context, id intent.PartitionID) (foundPa
 	})
 }
 
-func (r *reading) document(ctx context.Context, key documentKey) (foundDocument, error) {
+func (r *sharedReads) document(ctx context.Context, key documentKey) (foundDocument, error) {
 	return readOnce(r.documents, key, func() (foundDocument, error) {
 		doc, err := r.reader.Store.Document(ctx, key.partition, key.name, "")
 		if fault.Is(err, fault.NotFound) {
@@ -88,7 +88,7 @@ func (r *reading) document(ctx context.Context, key documentKey) (foundDocument,
 }
 
 // place reads where an environment is.
-func (r *reading) place(ctx context.Context, m *Moment, e *intentpb.DeliveryEnvironment) (Place, error) {
+func (r *sharedReads) place(ctx context.Context, m *Moment, e *intentpb.DeliveryEnvironment) (Place, error) {
 	home, spec := r.home, m.Spec
 	place := Place{Spec: e, Source: e.GetSource(), InRepository: e.GetInRepository()}
 	id := PartitionOf(home.ID, e)
@@ -136,7 +136,7 @@ func (r *reading) place(ctx context.Context, m *Moment, e *intentpb.DeliveryEnvi
 }
 
 // readField of a document that the store has; ok: the document is there.
-func (r *reading) readField(ctx context.Context, place *Place) (ok bool, err error) {
+func (r *sharedReads) readField(ctx context.Context, place *Place) (ok bool, err error) {
 	found, err := r.document(ctx, documentKey{place.Partition.ID, place.Spec.GetDocument()})
 	if err != nil {
 		return false, err
@@ -180,7 +180,7 @@ func fieldIn(content any, pointer string) (value string, ok bool, err error) {
 }
 
 // rolledOut reports whether an open run of a rollout holds assets of a place.
-func (r *reading) rolledOut(ctx context.Context, place *Place) (bool, error) {
+func (r *sharedReads) rolledOut(ctx context.Context, place *Place) (bool, error) {
 	if place.Partition.ID == "" || len(place.Assets.Members) == 0 {
 		return false, nil
 	}
@@ -210,7 +210,7 @@ func (r *reading) rolledOut(ctx context.Context, place *Place) (bool, error) {
 }
 
 // governed names the rollouts that hold pins of a place's assets.
-func (r *reading) governed(ctx context.Context, place *Place) (map[string]bool, error) {
+func (r *sharedReads) governed(ctx context.Context, place *Place) (map[string]bool, error) {
 	pins, err := readOnce(r.pins, place.Partition.ID, func() ([]intent.Pin, error) { return r.reader.Store.Pins(ctx, place.Partition.ID) })
 	if err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (r *reading) governed(ctx context.Context, place *Place) (map[string]bool, 
 }
 
 // selects reports whether a rollout that sets a field may set it for an asset of a place.
-func (r *reading) selects(ctx context.Context, place *Place, rollout string) (bool, error) {
+func (r *sharedReads) selects(ctx context.Context, place *Place, rollout string) (bool, error) {
 	head := place.Partition.Head
 	policy, err := r.reader.Policy(ctx, head)
 	if err != nil {
