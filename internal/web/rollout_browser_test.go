@@ -126,10 +126,10 @@ func (r *real) reviewsCandidate(base string) {
 	r.ask(link + `.focus(), ""`)
 	r.key("\r")
 	r.until(`location.search === "?plan=1" && document.getElementById("planned") !== null`)
-	told := r.ask(`document.getElementById("planned").innerText`)
+	planned := r.ask(`document.getElementById("planned").innerText`)
 	for _, want := range []string{"1 asset would be pushed", "WOULD LEAVE INTENT", "api", "evil", "web", "not as it should be", "lehr plan --candidate"} {
-		if !strings.Contains(strings.ToUpper(told), strings.ToUpper(want)) {
-			r.Errorf("what it would do does not say %q: %s", want, told)
+		if !strings.Contains(strings.ToUpper(planned), strings.ToUpper(want)) {
+			r.Errorf("what it would do does not say %q: %s", want, planned)
 		}
 	}
 	if now := r.lehr("get", "partitions"); !strings.Contains(now, "shop@3") {

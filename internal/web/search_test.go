@@ -17,7 +17,12 @@ func TestSearch(t *testing.T) {
 	w.must(w.store.AddPartition(t.Context(), "bank", "/bank/lehr.yaml", "a try", ann))
 	now := time.Now()
 	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/test", Owner: intent.Actor{Name: "bob@example.com", Origin: "cli"}, Reason: "racks", Created: now}))
+	run := intent.WorkflowRun{Partition: "shop", Workflow: "promote", Reason: "the spring release", By: ann, Started: now, State: []byte("{}")}
+	_, err := w.store.StartWorkflow(t.Context(), run, []intent.WorkflowEvent{{Kind: intent.WorkflowStarted, At: now}}, intent.Operator)
+	w.must(err)
 	for text, want := range map[string]string{
+		"promote run 1":   `href="partition/shop/workflow-run/1"`,
+		"spring":          "goes on, the spring release",
 		"web/pro":         `href="partition/shop/asset/web/production"`,
 		"EB/TEST":         `href="partition/shop/asset/web/test"`,
 		"Cart deployment": `href="partition/shop/asset/deployment/shop/cart"`,

@@ -205,20 +205,20 @@ func (s *estimator) through(on, place int, r Release, needs time.Duration, adds 
 	if adds && (has < needs || !stint.good) {
 		return s.facts.Now.Add(needs - has), isThere
 	}
-	since := s.facts.Now
+	goodSince := s.facts.Now
 	if !stint.last.GoodSince.IsZero() {
-		since = stint.last.GoodSince
+		goodSince = stint.last.GoodSince
 	}
 	moment = s.facts.Now
 	if has < needs || !stint.good {
-		moment = later(since.Add(needs), moment)
+		moment = later(goodSince.Add(needs), moment)
 	} else {
 		isThere = true
 	}
 	for _, name := range s.app.environments[on].spec.GetVerify() {
 		if !adds && s.index.verification(&s.app.environments[on], name, stint.last) == nil {
 			answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[on].spec.GetName(), name})
-			moment = later(moment, since.Add(s.analysisLength(on, name)))
+			moment = later(moment, goodSince.Add(s.analysisLength(on, name)))
 		}
 	}
 	return moment, isThere
