@@ -134,10 +134,14 @@ func (s *suite) asOfNow(ctx context.Context, l *line, incarnation intent.Incarna
 	start := time.Now()
 	d, err := s.look(ctx, l, incarnation, start)
 	for err == nil && d.Outcome == intent.Pending {
-		if err = wait(ctx, betweenLooks); err != nil {
-			return d, fmt.Errorf("%w: the example is pending still: %s", err, d.Reason)
+		reason := d.Reason
+		if err = wait(ctx, betweenLooks); err == nil {
+			d, err = s.look(ctx, l, incarnation, start)
 		}
-		d, err = s.look(ctx, l, incarnation, start)
+		// The time may run out between two looks or within one.
+		if err != nil && ctx.Err() != nil {
+			return d, fmt.Errorf("%w: the example is pending still: %s", err, reason)
+		}
 	}
 	return d, err
 }
