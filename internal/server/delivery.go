@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"lehr.dev/internal/ground/intent"
 	"slices"
 	"strings"
 
@@ -63,8 +64,8 @@ func (s *Server) decided(ctx context.Context, partition store.Partition, spec *i
 	return &deliveredApplication{m, m.Application.Decide(m.Catalogue, m.Facts)}, nil
 }
 
-func toVersionName(r promotion.Release) *apipb.VersionName {
-	if r == (promotion.Release{}) {
+func toVersionName(r intent.VersionName) *apipb.VersionName {
+	if r == (intent.VersionName{}) {
 		return nil
 	}
 	return &apipb.VersionName{Name: r.Name, Digest: r.Digest}
@@ -97,7 +98,7 @@ func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *a
 	e.Landing = a.landing(at)
 	if explained, err := a.decision.Explain(name, outcome.Has); err == nil {
 		if explained.Pin != nil {
-			e.Pinned = toVersionName(explained.Pin.Release)
+			e.Pinned = toVersionName(explained.Pin.VersionName)
 		}
 		if explained.Pause != nil {
 			e.PausedBy = explained.Pause.By
@@ -115,7 +116,7 @@ func (a *deliveredApplication) landing(at int) *apipb.LandingStanding {
 		return nil
 	}
 	l := &apipb.LandingStanding{
-		Version: toVersionName(promotion.Release{Name: row.Version.Name, Digest: row.Version.Digest}), Since: toTime(place.LandingSince(a.Records)),
+		Version: toVersionName(row.Version), Since: toTime(place.LandingSince(a.Records)),
 		PullRequest: int32(row.Request.Number), Link: row.Request.Link, Trouble: row.Trouble, Text: text,
 	}
 	if row.Trouble != "" {
@@ -196,11 +197,11 @@ func (s *Server) ListVersions(ctx context.Context, request *apipb.ListVersionsRe
 	last := a.lastStays()
 	for i := int(request.Offset); i < min(int(request.Offset)+limit, total); i++ {
 		if i < len(ordered) {
-			response.Versions = append(response.Versions, a.version(ordered[len(ordered)-1-i].Release(), "", last))
+			response.Versions = append(response.Versions, a.version(ordered[len(ordered)-1-i].VersionName(), "", last))
 			continue
 		}
 		one := aside[i-len(ordered)]
-		response.Versions = append(response.Versions, a.version(one.Release(), delivery.AsideWord(one.Cause), last))
+		response.Versions = append(response.Versions, a.version(one.VersionName(), delivery.AsideWord(one.Cause), last))
 	}
 	if end := int(request.Offset) + limit; end < total {
 		response.Next = int32(end)
@@ -208,19 +209,19 @@ func (s *Server) ListVersions(ctx context.Context, request *apipb.ListVersionsRe
 	return response, nil
 }
 
-// lastStays are, by environment and release, when it got it last.
-func (a *deliveredApplication) lastStays() []map[promotion.Release]promotion.Stay {
-	list := make([]map[promotion.Release]promotion.Stay, len(a.Places))
+// lastStays are, by environment and version, when it got it last.
+func (a *deliveredApplication) lastStays() []map[intent.VersionName]promotion.Stay {
+	list := make([]map[intent.VersionName]promotion.Stay, len(a.Places))
 	for at := range a.Places {
-		list[at] = map[promotion.Release]promotion.Stay{}
+		list[at] = map[intent.VersionName]promotion.Stay{}
 		for _, stay := range a.Facts.Environments[a.Places[at].Spec.GetName()].Stays {
-			list[at][stay.Release] = stay
+			list[at][stay.VersionName] = stay
 		}
 	}
 	return list
 }
 
-func (a *deliveredApplication) version(r promotion.Release, aside string, last []map[promotion.Release]promotion.Stay) *apipb.DeliveredVersion {
+func (a *deliveredApplication) version(r intent.VersionName, aside string, last []map[intent.VersionName]promotion.Stay) *apipb.DeliveredVersion {
 	known := a.Versions[r]
 	v := &apipb.DeliveredVersion{
 		Application: a.Spec.GetName(), Version: toVersionName(r), Commit: known.Commit, Created: toTime(known.Created), Seen: toTime(known.Seen), Gone: toTime(known.Gone), Aside: aside,
@@ -236,10 +237,10 @@ func (a *deliveredApplication) version(r promotion.Release, aside string, last [
 	return v
 }
 
-// release that a caller names: of several of one name what the source lists now, unless a
+// versionNamed is the version that a caller names: of several of one name what the source lists now, unless a
 // digest, or the beginning of one, is given.
-func (a *deliveredApplication) release(name, digest string) (promotion.Release, error) {
-	var found []promotion.Release
+func (a *deliveredApplication) versionNamed(name, digest string) (intent.VersionName, error) {
+	var found []intent.VersionName
 	for r, v := range a.Versions {
 		if r.Name != name || !strings.HasPrefix(r.Digest, digest) {
 			continue
@@ -258,12 +259,12 @@ func (a *deliveredApplication) release(name, digest string) (promotion.Release, 
 	}
 	hint := "lehr get versions lists them"
 	if len(found) > 1 {
-		return promotion.Release{}, fault.New(fault.Invalid, "there were several versions %s of %s, and its source lists none of them now", name, a.Spec.GetName()).WithHint("name one by its digest; %s", hint)
+		return intent.VersionName{}, fault.New(fault.Invalid, "there were several versions %s of %s, and its source lists none of them now", name, a.Spec.GetName()).WithHint("name one by its digest; %s", hint)
 	}
 	if suggestion := spell.Nearest(name, names); suggestion != "" {
 		hint = "did you mean " + suggestion + "? " + hint
 	}
-	return promotion.Release{}, fault.New(fault.NotFound, "no version %s of %s is known", name, a.Spec.GetName()).WithHint("%s", hint)
+	return intent.VersionName{}, fault.New(fault.NotFound, "no version %s of %s is known", name, a.Spec.GetName()).WithHint("%s", hint)
 }
 
 func toVersionVerdict(v promotion.Verdict) *apipb.VersionVerdict {
@@ -338,19 +339,19 @@ func (a *deliveredApplication) explain(request *apipb.ExplainVersionRequest) (li
 		}
 		environments = []string{request.Environment}
 	}
-	var releases []promotion.Release
+	var versions []intent.VersionName
 	if request.Version != "" {
-		release, err := a.release(request.Version, "")
+		version, err := a.versionNamed(request.Version, "")
 		if err != nil {
 			return nil, err
 		}
-		releases = append(releases, release)
+		versions = append(versions, version)
 	} else {
-		releases = a.next(slices.Index(a.Application.Environments(), request.Environment))
+		versions = a.next(slices.Index(a.Application.Environments(), request.Environment))
 	}
 	for _, environment := range environments {
-		for _, release := range releases {
-			one, err := a.explainOne(environment, release)
+		for _, version := range versions {
+			one, err := a.explainOne(environment, version)
 			if err != nil {
 				return nil, err
 			}
@@ -361,11 +362,11 @@ func (a *deliveredApplication) explain(request *apipb.ExplainVersionRequest) (li
 }
 
 // next are what an environment has, what it should have, and the newest that may come.
-func (a *deliveredApplication) next(at int) (releases []promotion.Release) {
+func (a *deliveredApplication) next(at int) (versions []intent.VersionName) {
 	outcome := a.decision.Outcomes[at]
-	add := func(r promotion.Release) {
-		if r != (promotion.Release{}) && !slices.Contains(releases, r) && a.decision.State(at, r) != 0 {
-			releases = append(releases, r)
+	add := func(r intent.VersionName) {
+		if r != (intent.VersionName{}) && !slices.Contains(versions, r) && a.decision.State(at, r) != 0 {
+			versions = append(versions, r)
 		}
 	}
 	add(outcome.Has)
@@ -373,14 +374,14 @@ func (a *deliveredApplication) next(at int) (releases []promotion.Release) {
 	states, ordered := a.decision.States(at), a.Catalogue.Ordered()
 	for place, left := len(states)-1, mostNext; place >= 0 && left > 0; place-- {
 		if states[place] == promotion.Pending || states[place] == promotion.Approved {
-			add(ordered[place].Release())
+			add(ordered[place].VersionName())
 			left--
 		}
 	}
-	return releases
+	return versions
 }
 
-func (a *deliveredApplication) explainOne(environment string, r promotion.Release) (*apipb.VersionExplanation, error) {
+func (a *deliveredApplication) explainOne(environment string, r intent.VersionName) (*apipb.VersionExplanation, error) {
 	explained, err := a.decision.Explain(environment, r)
 	if err != nil {
 		return nil, err
@@ -405,7 +406,7 @@ func (a *deliveredApplication) explainOne(environment string, r promotion.Releas
 	}
 	for i := len(a.Records) - 1; i >= 0; i-- {
 		row := &a.Records[i]
-		if row.Environment == environment && row.Version == delivery.NameOf(r) && len(row.Verdicts) > 0 {
+		if row.Environment == environment && row.Version == r && len(row.Verdicts) > 0 {
 			x.Admitted = toTime(row.At)
 			for _, v := range row.Verdicts {
 				x.AdmittedBy = append(x.AdmittedBy, &apipb.VersionVerdict{Constraint: v.Constraint, Status: v.Status, Text: v.Text})
@@ -418,7 +419,7 @@ func (a *deliveredApplication) explainOne(environment string, r promotion.Releas
 
 // verificationWords say how the verifications stand that Lehr runs and that a version waits for: that of the
 // environment which has it, and those of environments on its way; empty: there is nothing to say.
-func (a *deliveredApplication) verificationWords(environment string, r promotion.Release, explained *promotion.Explanation) string {
+func (a *deliveredApplication) verificationWords(environment string, r intent.VersionName, explained *promotion.Explanation) string {
 	var words []string
 	for at, name := range a.Application.Environments() {
 		outcome := &a.decision.Outcomes[at]

@@ -35,11 +35,11 @@ func (s *Server) ActOnDelivery(ctx context.Context, request *apipb.ActOnDelivery
 		return nil, err
 	}
 	if !slices.Contains([]string{intent.ActUnpin, intent.ActPause, intent.ActResume}, request.Kind) {
-		release, err := a.release(request.Version, request.Digest)
+		version, err := a.versionNamed(request.Version, request.Digest)
 		if err != nil {
 			return nil, err
 		}
-		row.Version = delivery.NameOf(release)
+		row.Version = version
 	}
 	if row.Act == intent.ActRollBack {
 		a.fillRollBack(&row)
@@ -48,7 +48,7 @@ func (s *Server) ActOnDelivery(ctx context.Context, request *apipb.ActOnDelivery
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ActOnDeliveryResponse{Effects: a.effects(effects), Version: toVersionName(promotion.Release{Name: row.Version.Name, Digest: row.Version.Digest})}
+	response := &apipb.ActOnDeliveryResponse{Effects: a.effects(effects), Version: toVersionName(row.Version)}
 	if request.DryRun {
 		return response, nil
 	}
@@ -61,11 +61,11 @@ func (s *Server) ActOnDelivery(ctx context.Context, request *apipb.ActOnDelivery
 func (a *deliveredApplication) fillRollBack(row *intent.DeliveryRecord) {
 	for at := range a.Places {
 		if a.Places[at].Spec.GetName() == row.Environment {
-			row.Had = delivery.NameOf(a.decision.Outcomes[at].Has)
+			row.Had = a.decision.Outcomes[at].Has
 		}
 	}
 	if ordered := a.Catalogue.Ordered(); len(ordered) > 0 {
-		row.Newest = delivery.NameOf(ordered[len(ordered)-1].Release())
+		row.Newest = ordered[len(ordered)-1].VersionName()
 	}
 }
 
@@ -129,15 +129,15 @@ func (s *Server) VoteOnVersion(ctx context.Context, request *apipb.VoteOnVersion
 	if err != nil {
 		return nil, err
 	}
-	release, err := a.release(request.Version, request.Digest)
+	version, err := a.versionNamed(request.Version, request.Digest)
 	if err != nil {
 		return nil, err
 	}
 	row := intent.DeliveryRecord{
 		Partition: partition.ID, Application: a.Spec.GetName(), Kind: intent.DeliveryVote, Environment: request.Environment, Constraint: constraint.GetName(),
-		Version: delivery.NameOf(release), Good: request.Approve, By: actorOf(ctx),
+		Version: version, Good: request.Approve, By: actorOf(ctx),
 	}
-	if row.Reason, err = loosened("a word on version "+release.Name, request.Reason); err != nil {
+	if row.Reason, err = loosened("a word on version "+version.Name, request.Reason); err != nil {
 		return nil, err
 	}
 	if err := a.isAsked(row); err != nil {
@@ -150,7 +150,7 @@ func (s *Server) VoteOnVersion(ctx context.Context, request *apipb.VoteOnVersion
 			roles = append(roles, intent.Role(role))
 		}
 	}
-	response := &apipb.VoteOnVersionResponse{Version: toVersionName(release)}
+	response := &apipb.VoteOnVersionResponse{Version: toVersionName(version)}
 	row.Roles = roles
 	if !request.DryRun {
 		stored, err := s.store.RecordDelivery(ctx, row, store.DeliveryAuthority{Partition: a.partitionOf(row.Environment), AnyOf: roles})
@@ -169,7 +169,7 @@ func (a *deliveredApplication) isAsked(row intent.DeliveryRecord) error {
 	if !row.Good {
 		return nil
 	}
-	explained, err := a.decision.Explain(row.Environment, promotion.Release{Name: row.Version.Name, Digest: row.Version.Digest})
+	explained, err := a.decision.Explain(row.Environment, row.Version)
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (a *deliveredApplication) isAsked(row intent.DeliveryRecord) error {
 
 // voted says what a vote changes, and what its judgement says with it.
 func (a *deliveredApplication) voted(row intent.DeliveryRecord) ([]*apipb.DeliveryEffect, *apipb.VersionVerdict, error) {
-	release := promotion.Release{Name: row.Version.Name, Digest: row.Version.Digest}
-	vote := promotion.Vote{Environment: row.Environment, Constraint: row.Constraint, Release: release, By: row.By.Name, At: a.Facts.Now, Approve: row.Good, Reason: row.Reason}
+	version := row.Version
+	vote := promotion.Vote{Environment: row.Environment, Constraint: row.Constraint, VersionName: version, By: row.By.Name, At: a.Facts.Now, Approve: row.Good, Reason: row.Reason}
 	for _, role := range row.Roles {
 		vote.Roles = append(vote.Roles, string(role))
 	}
@@ -201,7 +201,7 @@ func (a *deliveredApplication) voted(row intent.DeliveryRecord) ([]*apipb.Delive
 			effects = append(effects, promotion.Effect{Environment: name, Before: previous, After: next})
 		}
 	}
-	explained, err := decided.Explain(row.Environment, release)
+	explained, err := decided.Explain(row.Environment, version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -234,22 +234,22 @@ func (s *Server) RecordVerdict(ctx context.Context, request *apipb.RecordVerdict
 	if row.Reason, err = loosened("a verdict of "+request.Name, request.Reason); err != nil {
 		return nil, err
 	}
-	var release promotion.Release
+	var version intent.VersionName
 	if at >= 0 && slices.Contains(a.Places[at].Spec.GetVerify(), request.Name) {
-		release, row.Content, err = a.verified(at, request)
+		version, row.Content, err = a.verified(at, request)
 	} else if _, err = a.constraintOf(request.Environment, request.Name, "verification or constraint that is decided outside", isOutside); err == nil {
-		release, err = a.release(request.Version, request.Digest)
+		version, err = a.versionNamed(request.Version, request.Digest)
 	}
 	if err != nil {
 		return nil, err
 	}
-	row.Version = delivery.NameOf(release)
+	row.Version = version
 	stored, err := s.store.RecordDelivery(ctx, row, store.DeliveryAuthority{Partition: a.partitionOf(row.Environment), AnyOf: []intent.Role{intent.Operator}})
-	return &apipb.RecordVerdictResponse{Number: stored.Number, Version: toVersionName(release)}, err
+	return &apipb.RecordVerdictResponse{Number: stored.Number, Version: toVersionName(version)}, err
 }
 
 // verified is what an environment has, which must be the version named and good.
-func (a *deliveredApplication) verified(at int, request *apipb.RecordVerdictRequest) (release promotion.Release, content intent.Digest, err error) {
+func (a *deliveredApplication) verified(at int, request *apipb.RecordVerdictRequest) (version intent.VersionName, content intent.Digest, err error) {
 	current := a.decision.Outcomes[at].Has
 	facts := a.Facts.Environments[request.Environment]
 	if request.Version != "" && current.Name != request.Version || !strings.HasPrefix(current.Digest, request.Digest) {

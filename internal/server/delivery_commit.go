@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"lehr.dev/internal/ground/intent"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,12 +111,12 @@ func (a *deliveredApplication) locate(graph *commitgraph.Graph, prefix string) (
 	for _, aside := range a.Catalogue.Aside() {
 		all = append(slices.Clip(all), aside.Version)
 	}
-	var versions []promotion.Release
+	var versions []intent.VersionName
 	for _, v := range all {
-		switch l.has(v.Release()) {
+		switch l.has(v.VersionName()) {
 		case commitThere:
-			versions = append(versions, v.Release())
-			location.Versions = append(location.Versions, toVersionName(v.Release()))
+			versions = append(versions, v.VersionName())
+			location.Versions = append(location.Versions, toVersionName(v.VersionName()))
 		case commitUnknown:
 			location.Unknown++
 		}
@@ -175,7 +176,7 @@ func toCommit(c commitgraph.Commit) *apipb.DeliveredCommit {
 }
 
 // has says whether a version has the commit.
-func (l *locatedCommit) has(r promotion.Release) string {
+func (l *locatedCommit) has(r intent.VersionName) string {
 	made := l.Versions[r].Commit
 	if l.descendants[made] {
 		return commitThere
@@ -188,15 +189,15 @@ func (l *locatedCommit) has(r promotion.Release) string {
 }
 
 // place is whether an environment has the commit, and what is in its way.
-func (l *locatedCommit) place(at int, versions []promotion.Release) (*apipb.CommitPlace, error) {
+func (l *locatedCommit) place(at int, versions []intent.VersionName) (*apipb.CommitPlace, error) {
 	name, outcome := l.Places[at].Spec.GetName(), l.decision.Outcomes[at]
 	place := &apipb.CommitPlace{Environment: name, Version: toVersionName(outcome.Has), Has: commitMissing}
-	if outcome.Has != (promotion.Release{}) {
+	if outcome.Has != (intent.VersionName{}) {
 		place.Has = l.has(outcome.Has)
 	}
 	if place.Has == commitThere {
 		for _, stay := range slices.Backward(l.Facts.Environments[name].Stays) {
-			if l.has(stay.Release) != commitThere {
+			if l.has(stay.VersionName) != commitThere {
 				break
 			}
 			place.Since = toTime(stay.Start)
@@ -213,7 +214,7 @@ func (l *locatedCommit) place(at int, versions []promotion.Release) (*apipb.Comm
 
 // bringing is the version that brings the commit first: what the environment should have, else the
 // newest that may come, else the newest.
-func (l *locatedCommit) bringing(at int, versions []promotion.Release) promotion.Release {
+func (l *locatedCommit) bringing(at int, versions []intent.VersionName) intent.VersionName {
 	if wants := l.decision.Outcomes[at].Wants; slices.Contains(versions, wants) {
 		return wants
 	}
@@ -267,14 +268,14 @@ func (s *Server) CompareVersions(ctx context.Context, request *apipb.CompareVers
 }
 
 // environmentOrVersion is what an environment has, or the version of that name.
-func (a *deliveredApplication) environmentOrVersion(name string) (promotion.Release, error) {
+func (a *deliveredApplication) environmentOrVersion(name string) (intent.VersionName, error) {
 	if at := slices.Index(a.Application.Environments(), name); at >= 0 {
-		if has := a.decision.Outcomes[at].Has; has != (promotion.Release{}) {
+		if has := a.decision.Outcomes[at].Has; has != (intent.VersionName{}) {
 			return has, nil
 		}
-		return promotion.Release{}, fault.New(fault.Invalid, "the environment %s of %s has no version yet", name, a.Spec.GetName()).WithHint("name a version instead")
+		return intent.VersionName{}, fault.New(fault.Invalid, "the environment %s of %s has no version yet", name, a.Spec.GetName()).WithHint("name a version instead")
 	}
-	r, err := a.release(name, "")
+	r, err := a.versionNamed(name, "")
 	if fault.Is(err, fault.NotFound) {
 		err = fault.New(fault.NotFound, "%s has no environment and no version %.200q", a.Spec.GetName(), name).
 			WithHint("%s", fmt.Sprintf("its environments are %s; lehr get versions lists its versions", strings.Join(a.Application.Environments(), ", ")))
@@ -283,10 +284,10 @@ func (a *deliveredApplication) environmentOrVersion(name string) (promotion.Rele
 }
 
 // addVersionsBetween two of the order. Where one has no place in it, nothing lies between.
-func (a *deliveredApplication) addVersionsBetween(response *apipb.CompareVersionsResponse, from, to promotion.Release) {
+func (a *deliveredApplication) addVersionsBetween(response *apipb.CompareVersionsResponse, from, to intent.VersionName) {
 	ordered := a.Catalogue.Ordered()
-	placeOf := func(r promotion.Release) int {
-		return slices.IndexFunc(ordered, func(v promotion.Version) bool { return v.Release() == r })
+	placeOf := func(r intent.VersionName) int {
+		return slices.IndexFunc(ordered, func(v promotion.Version) bool { return v.VersionName() == r })
 	}
 	first, last := placeOf(from), placeOf(to)
 	if first < 0 || last < 0 {
@@ -297,6 +298,6 @@ func (a *deliveredApplication) addVersionsBetween(response *apipb.CompareVersion
 	}
 	stays := a.lastStays()
 	for i := last; i > first; i-- {
-		response.Versions = append(response.Versions, a.version(ordered[i].Release(), "", stays))
+		response.Versions = append(response.Versions, a.version(ordered[i].VersionName(), "", stays))
 	}
 }

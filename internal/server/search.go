@@ -269,10 +269,10 @@ func (f *search) versions(ctx context.Context, p store.Partition, specs []*inten
 		ordered := application.Catalogue.Ordered()
 		last := application.lastStays()
 		for i := range min(len(ordered), versionsSearched) {
-			f.version(p.ID, application.version(ordered[len(ordered)-1-i].Release(), "", last))
+			f.version(p.ID, application.version(ordered[len(ordered)-1-i].VersionName(), "", last))
 		}
 		for _, aside := range application.Catalogue.Aside()[:min(len(application.Catalogue.Aside()), max(0, versionsSearched-len(ordered)))] {
-			f.version(p.ID, application.version(aside.Release(), "", last))
+			f.version(p.ID, application.version(aside.VersionName(), "", last))
 		}
 	}
 }

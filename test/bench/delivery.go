@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"lehr.dev/internal/ground/intent"
 	"runtime"
 	"time"
 
@@ -56,8 +57,8 @@ func measureDelivery() error {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func deliveryRelease(n int) promotion.Release {
-	return promotion.Release{Name: fmt.Sprintf("1.%d.0", n), Digest: fmt.Sprintf("sha256:%064d", n)}
+func deliveryRelease(n int) intent.VersionName {
+	return intent.VersionName{Name: fmt.Sprintf("1.%d.0", n), Digest: fmt.Sprintf("sha256:%064d", n)}
 }
 
 func deliveryCatalogue(start time.Time) (versions []promotion.Version) {
@@ -112,12 +113,12 @@ func deliveryFacts(began time.Time) *promotion.Facts {
 		name, e := fmt.Sprintf("e%d", i), &promotion.Environment{}
 		for n := range deliveryStays {
 			r, start := deliveryRelease(n*deliveryVersions/deliveryStays/2), began.Add(time.Duration(n)*time.Hour)
-			stay := promotion.Stay{Release: r, Start: start, GoodSince: start, End: start.Add(time.Hour), Content: r.Digest}
+			stay := promotion.Stay{VersionName: r, Start: start, GoodSince: start, End: start.Add(time.Hour), Content: r.Digest}
 			if n == deliveryStays-1 {
 				stay.End = time.Time{}
 			}
 			e.Stays = append(e.Stays, stay)
-			facts.Votes = append(facts.Votes, promotion.Vote{Environment: name, Constraint: "people", Release: r, By: "user:ann", Roles: []string{"approver"}, At: start, Approve: true})
+			facts.Votes = append(facts.Votes, promotion.Vote{Environment: name, Constraint: "people", VersionName: r, By: "user:ann", Roles: []string{"approver"}, At: start, Approve: true})
 		}
 		facts.Environments[name] = e
 	}

@@ -17,7 +17,6 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
-	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
@@ -172,7 +171,7 @@ func storeHistory(ctx context.Context, s *sqlite.Store, lease store.Lease, conte
 			if stay == deliveryStays-1 {
 				r = deliveryRelease(i) // Its field holds it.
 			}
-			record := intent.DeliveryRecord{Kind: intent.DeliveryPromotion, Environment: fmt.Sprintf("e%d", i), Version: delivery.NameOf(r), Why: "approved"}
+			record := intent.DeliveryRecord{Kind: intent.DeliveryPromotion, Environment: fmt.Sprintf("e%d", i), Version: r, Why: "approved"}
 			step.Records = append(step.Records, record)
 			record.Kind, record.Why, record.Good, record.Content = intent.DeliveryStanding, "", true, content
 			step.Records = append(step.Records, record)

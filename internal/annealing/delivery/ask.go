@@ -82,7 +82,7 @@ func (d *Deliverer) ask(ctx context.Context, m *Moment, decision *promotion.Deci
 	}
 	keys := make([]inquiryKey, len(questions))
 	for i, q := range questions {
-		keys[i] = inquiryKey{own, q.Constraint.GetName(), NameOf(q.Release), promotion.AskedDigest(q.Constraint.GetAsked())}
+		keys[i] = inquiryKey{own, q.Constraint.GetName(), q.Version, promotion.AskedDigest(q.Constraint.GetAsked())}
 	}
 	isBusy := false
 	for key, i := range d.inquiries {
@@ -145,7 +145,7 @@ func (d *Deliverer) forgetAbandonedQuestions(tasks []task) {
 func (d *Deliverer) startAsking(ctx context.Context, m *Moment, place *Place, key inquiryKey, q promotion.Question) {
 	asking := Asking{
 		Home: m.Home.ID, Partition: d.Partition, At: m.Home.Head, Application: key.application, Environment: key.environment, Constraint: key.constraint,
-		Version: key.version, Commit: m.Versions[q.Release].Commit, Spec: q.Constraint.GetAsked(), Timeout: defaultAskTimeout,
+		Version: key.version, Commit: m.Versions[q.Version].Commit, Spec: q.Constraint.GetAsked(), Timeout: defaultAskTimeout,
 	}
 	if timeout := asking.Spec.GetTimeout(); timeout != nil {
 		asking.Timeout = timeout.AsDuration()

@@ -305,7 +305,7 @@ func (d *Deliverer) goOn(ctx context.Context, m *Moment, decision *promotion.Dec
 		return false, nil // The field holds that name already; its digest is not in the document.
 	}
 	records = append(records, intent.DeliveryRecord{
-		Kind: intent.DeliveryPromotion, Environment: name, Version: NameOf(outcome.Wants), Why: WhyWord(outcome.Why), Back: outcome.Back, Reason: edit.Reason,
+		Kind: intent.DeliveryPromotion, Environment: name, Version: outcome.Wants, Why: WhyWord(outcome.Why), Back: outcome.Back, Reason: edit.Reason,
 	})
 	err = d.promote(ctx, m, store.PromotionStep{Records: records, Document: place.Spec.GetDocument(), Edit: edit})
 	if err == nil {

@@ -159,11 +159,11 @@ func TestAVersionSetWithoutItsDigestIsAnother(t *testing.T) {
 	w.expectVersion(shop, "test", "1.1.0")
 	w.set(shop, "test", "1.0.0")
 	w.goOn()
-	has := func() promotion.Release {
+	has := func() intent.VersionName {
 		m := w.moment()
 		return m.Application.Decide(m.Catalogue, m.Facts).Outcomes[0].Has
 	}
-	if want := (promotion.Release{Name: "1.0.0", Digest: "sha256:1.1.0"}); has() != want {
+	if want := (intent.VersionName{Name: "1.0.0", Digest: "sha256:1.1.0"}); has() != want {
 		t.Errorf("it has %+v, want %+v", has(), want)
 	}
 	rows := len(w.moment().Records)
@@ -178,7 +178,7 @@ func TestAVersionSetWithoutItsDigestIsAnother(t *testing.T) {
 	w.act(intent.ActResume, "test", "")
 	w.goOn()
 	w.expectVersion(shop, "test", "1.1.0")
-	if want := (promotion.Release{Name: "1.1.0", Digest: "sha256:1.1.0"}); has() != want {
+	if want := (intent.VersionName{Name: "1.1.0", Digest: "sha256:1.1.0"}); has() != want {
 		t.Errorf("it has %+v, want %+v", has(), want)
 	}
 }

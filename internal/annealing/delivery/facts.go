@@ -105,7 +105,7 @@ type listing struct {
 	revision    string
 	application *promotion.Application
 	catalogue   *promotion.Catalogue
-	versions    map[promotion.Release]intent.Version
+	versions    map[intent.VersionName]intent.Version
 }
 
 // catalogue puts the versions of an application in order, unless it did so before and they have the same
@@ -150,7 +150,7 @@ func (r *Reader) list(ctx context.Context, home intent.PartitionID, spec *intent
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[promotion.Release]intent.Version, len(stored))
+	known := make(map[intent.VersionName]intent.Version, len(stored))
 	versions := make([]promotion.Version, len(stored))
 	for i, v := range stored {
 		created := v.Created
@@ -160,22 +160,13 @@ func (r *Reader) list(ctx context.Context, home intent.PartitionID, spec *intent
 		versions[i] = promotion.Version{
 			Version: ordering.Version{Name: v.Name, Created: created, Build: v.Build}, Digest: v.Digest, Commit: v.Commit, Withdrawn: !v.Gone.IsZero(),
 		}
-		known[releaseOf(v.VersionName)] = v
+		known[v.VersionName] = v
 	}
 	catalogue, err := promotion.NewCatalogue(order, versions)
 	if err != nil {
 		return nil, err
 	}
 	return &listing{spec: spec, application: application, catalogue: catalogue, versions: known}, nil
-}
-
-func releaseOf(v intent.VersionName) promotion.Release {
-	return promotion.Release{Name: v.Name, Digest: v.Digest}
-}
-
-// NameOf is a release as it is stored.
-func NameOf(r promotion.Release) intent.VersionName {
-	return intent.VersionName{Name: r.Name, Digest: r.Digest}
 }
 
 // Acts by the words that are stored.
@@ -188,8 +179,8 @@ var acts = map[string]promotion.ActKind{
 // ActOf is a row as promotion reads it.
 func ActOf(row intent.DeliveryRecord) promotion.Act {
 	return promotion.Act{
-		Kind: acts[row.Act], Environment: row.Environment, Release: releaseOf(row.Version), Constraint: row.Constraint,
-		Had: releaseOf(row.Had), Newest: releaseOf(row.Newest), By: row.By.Name, Reason: row.Reason, At: row.At,
+		Kind: acts[row.Act], Environment: row.Environment, VersionName: row.Version, Constraint: row.Constraint,
+		Had: row.Had, Newest: row.Newest, By: row.By.Name, Reason: row.Reason, At: row.At,
 	}
 }
 
@@ -197,7 +188,7 @@ func ActOf(row intent.DeliveryRecord) promotion.Act {
 type gathering struct {
 	facts *promotion.Facts
 	// names lead to what a source lists under them now.
-	names map[string]promotion.Release
+	names map[string]intent.VersionName
 	// promoted: delivery has set the environment's field at some time.
 	promoted map[string]bool
 	// contents that environments were seen with last, since their fields were set.
@@ -205,11 +196,11 @@ type gathering struct {
 }
 
 // factsOf rows. What lies elsewhere than in rows is filled in by others.
-func factsOf(rows []intent.DeliveryRecord, catalogue *promotion.Catalogue, known map[promotion.Release]intent.Version) *promotion.Facts {
-	g := gathering{facts: &promotion.Facts{Environments: map[string]*promotion.Environment{}}, names: map[string]promotion.Release{}, promoted: map[string]bool{}, contents: map[string]intent.Digest{}}
-	for release, v := range known {
+func factsOf(rows []intent.DeliveryRecord, catalogue *promotion.Catalogue, known map[intent.VersionName]intent.Version) *promotion.Facts {
+	g := gathering{facts: &promotion.Facts{Environments: map[string]*promotion.Environment{}}, names: map[string]intent.VersionName{}, promoted: map[string]bool{}, contents: map[string]intent.Digest{}}
+	for version, v := range known {
 		if v.Gone.IsZero() {
-			g.names[release.Name] = release
+			g.names[version.Name] = version
 		}
 	}
 	for i := range rows {
@@ -227,12 +218,12 @@ func (g *gathering) environment(name string) *promotion.Environment {
 	return e
 }
 
-// release that a row is about: of what was found in a field nobody may have known the digest.
-func (g *gathering) release(v intent.VersionName) promotion.Release {
+// fullName is the version that a row is about: of what was found in a field nobody may have known the digest.
+func (g *gathering) fullName(v intent.VersionName) intent.VersionName {
 	if found, ok := g.names[v.Name]; ok && v.Digest == "" {
 		return found
 	}
-	return releaseOf(v)
+	return v
 }
 
 func (g *gathering) add(row *intent.DeliveryRecord) {
@@ -240,7 +231,7 @@ func (g *gathering) add(row *intent.DeliveryRecord) {
 	case intent.DeliveryAct:
 		g.facts.Acts = append(g.facts.Acts, ActOf(*row))
 	case intent.DeliveryVote:
-		vote := promotion.Vote{Environment: row.Environment, Constraint: row.Constraint, Release: releaseOf(row.Version), By: row.By.Name, At: row.At, Approve: row.Good, Reason: row.Reason}
+		vote := promotion.Vote{Environment: row.Environment, Constraint: row.Constraint, VersionName: row.Version, By: row.By.Name, At: row.At, Approve: row.Good, Reason: row.Reason}
 		for _, role := range row.Roles {
 			vote.Roles = append(vote.Roles, string(role))
 		}
@@ -251,12 +242,12 @@ func (g *gathering) add(row *intent.DeliveryRecord) {
 			content = row.Content.String()
 		}
 		g.facts.Results = append(g.facts.Results, promotion.Result{
-			Environment: row.Environment, Name: row.Constraint, Release: releaseOf(row.Version), Content: content, At: row.At, Good: row.Good, Reason: row.Reason,
+			Environment: row.Environment, Name: row.Constraint, VersionName: row.Version, Content: content, At: row.At, Good: row.Good, Reason: row.Reason,
 			Until: row.Until, Unanswered: row.Kind == intent.DeliveryUnanswered,
 		})
 	case intent.DeliveryAdmission:
 		e := g.environment(row.Environment)
-		e.Approved = append(e.Approved, releaseOf(row.Version))
+		e.Approved = append(e.Approved, row.Version)
 	case intent.DeliveryPromotion, intent.DeliveryFound:
 		g.stay(row)
 	case intent.DeliveryStanding:
@@ -266,7 +257,7 @@ func (g *gathering) add(row *intent.DeliveryRecord) {
 	case intent.DeliveryVeto:
 		e := g.environment(row.Environment)
 		e.Vetoes = append(e.Vetoes, promotion.Veto{
-			Release: g.release(row.Version), At: row.At, Rollout: row.Rollout, Request: requestWord(row.Request), BackTo: g.optional(row.BackTo),
+			VersionName: g.fullName(row.Version), At: row.At, Rollout: row.Rollout, Request: requestWord(row.Request), BackTo: g.optional(row.BackTo),
 		})
 	}
 }
@@ -282,11 +273,11 @@ func requestWord(r intent.PullRequest) string {
 	return fmt.Sprintf("#%d (%s)", r.Number, r.Link)
 }
 
-func (g *gathering) optional(v intent.VersionName) promotion.Release {
+func (g *gathering) optional(v intent.VersionName) intent.VersionName {
 	if v.Name == "" {
-		return promotion.Release{}
+		return intent.VersionName{}
 	}
-	return g.release(v)
+	return g.fullName(v)
 }
 
 // stay begins one, and ends that before it.
@@ -296,7 +287,7 @@ func (g *gathering) stay(row *intent.DeliveryRecord) {
 		e.Stays[n-1].End = row.At
 	}
 	delete(g.contents, row.Environment)
-	e.Stays = append(e.Stays, promotion.Stay{Release: g.release(row.Version), Start: row.At, Back: row.Back})
+	e.Stays = append(e.Stays, promotion.Stay{VersionName: g.fullName(row.Version), Start: row.At, Back: row.Back})
 	switch {
 	case row.Kind == intent.DeliveryPromotion:
 		g.promoted[row.Environment] = true
@@ -337,12 +328,12 @@ func (g *gathering) content(e *promotion.Environment, row *intent.DeliveryRecord
 }
 
 func (g *gathering) attempt(row *intent.DeliveryRecord) {
-	e, release := g.environment(row.Environment), g.release(row.Version)
+	e, version := g.environment(row.Environment), g.fullName(row.Version)
 	g.content(e, row)
-	at := slices.IndexFunc(e.Failures, func(f promotion.Failure) bool { return f.Release == release })
+	at := slices.IndexFunc(e.Failures, func(f promotion.Failure) bool { return f.VersionName == version })
 	if at < 0 {
 		at = len(e.Failures)
-		e.Failures = append(e.Failures, promotion.Failure{Release: release})
+		e.Failures = append(e.Failures, promotion.Failure{VersionName: version})
 	}
 	e.Failures[at].Attempts++
 	e.Failures[at].Last = row.At

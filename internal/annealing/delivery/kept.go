@@ -71,7 +71,7 @@ func (m *Moment) keep(names map[string]bool) {
 	for i := range m.Facts.Votes {
 		vote := &m.Facts.Votes[i]
 		at := slices.IndexFunc(m.Places, func(p Place) bool { return p.Spec.GetName() == vote.Environment })
-		if at >= 0 && decision.State(at, vote.Release) == promotion.Pending {
+		if at >= 0 && decision.State(at, vote.VersionName) == promotion.Pending {
 			names[vote.Name] = true
 		}
 	}

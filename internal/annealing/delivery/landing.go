@@ -137,7 +137,7 @@ func (d *Deliverer) repositoryRow(m *Moment, place *Place) (row intent.DeliveryR
 				return d.landedRow(v, m, place)
 			}
 		}
-		return intent.DeliveryRecord{Kind: intent.DeliveryFound, Environment: name, Version: NameOf(m.foundRelease(found, digest)), Revision: revision}, true
+		return intent.DeliveryRecord{Kind: intent.DeliveryFound, Environment: name, Version: m.foundVersion(found, digest), Revision: revision}, true
 	}
 	if coming.Name == "" {
 		return place.troubleRow("", "")
@@ -237,7 +237,7 @@ func (d *Deliverer) land(ctx context.Context, m *Moment, decision *promotion.Dec
 	key, coming := keyOfPlace(m, place), place.coming()
 	d.visits.Forget(key.String())
 	switch {
-	case coming.Name != "" && coming == NameOf(outcome.Wants) && outcome.Edit && !place.overwritten:
+	case coming.Name != "" && coming == outcome.Wants && outcome.Edit && !place.overwritten:
 		return false, d.addLanding(m, place, false)
 	case coming.Name != "" && (outcome.Edit || outcome.Wants == outcome.Has || place.overwritten):
 		return false, d.addLanding(m, place, true)
@@ -248,7 +248,7 @@ func (d *Deliverer) land(ctx context.Context, m *Moment, decision *promotion.Dec
 		return true, d.promote(ctx, m, store.PromotionStep{Records: records})
 	}
 	row := intent.DeliveryRecord{
-		Kind: intent.DeliveryLanding, Environment: place.Spec.GetName(), Version: NameOf(outcome.Wants), Why: WhyWord(outcome.Why), Back: outcome.Back,
+		Kind: intent.DeliveryLanding, Environment: place.Spec.GetName(), Version: outcome.Wants, Why: WhyWord(outcome.Why), Back: outcome.Back,
 		Reason: reasonOf(m, place, outcome, decision), Revision: place.Revision,
 	}
 	if place.Landing != nil {

@@ -356,7 +356,7 @@ func TestVersionsComeByPullRequests(t *testing.T) {
 
 func (w *world) explain(environment, version string) (string, error) {
 	m := w.moment()
-	x, err := m.Application.Decide(m.Catalogue, m.Facts).Explain(environment, promotion.Release{Name: version, Digest: "sha256:" + version})
+	x, err := m.Application.Decide(m.Catalogue, m.Facts).Explain(environment, intent.VersionName{Name: version, Digest: "sha256:" + version})
 	if err != nil {
 		return "", err
 	}

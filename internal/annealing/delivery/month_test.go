@@ -291,7 +291,7 @@ func (m *storedMonth) verify() {
 		return
 	}
 	m.judged[content.String()] = true
-	version := NameOf(outcome.Has)
+	version := outcome.Has
 	m.schedule(30*time.Minute, func() {
 		good := m.harms[version.Name] != "smoke"
 		_, err := m.store.RecordDelivery(m.t.Context(), intent.DeliveryRecord{
@@ -309,7 +309,7 @@ func (m *storedMonth) ask() {
 	moment := m.moment()
 	decision := moment.Application.Decide(moment.Catalogue, moment.Facts)
 	for _, v := range m.versions[max(0, len(m.versions)-12):] {
-		x, err := decision.Explain("london", promotion.Release{Name: v.Name, Digest: v.Digest})
+		x, err := decision.Explain("london", intent.VersionName{Name: v.Name, Digest: v.Digest})
 		m.must(err)
 		waits := slices.ContainsFunc(x.Verdicts, func(v promotion.Verdict) bool { return v.Cause == promotion.NeedsPeople })
 		if x.State != promotion.Pending || !waits || m.asked[v.Name] {
@@ -448,7 +448,7 @@ func (m *storedMonth) judgeStates() {
 	seen := map[promotion.State]int{}
 	for _, name := range moment.Application.Environments() {
 		for _, v := range m.versions {
-			x, err := decision.Explain(name, promotion.Release{Name: v.Name, Digest: v.Digest})
+			x, err := decision.Explain(name, intent.VersionName{Name: v.Name, Digest: v.Digest})
 			m.must(err)
 			seen[x.State]++
 			explained, wasThere := false, promoted[name+" "+v.Name]

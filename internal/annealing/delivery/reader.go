@@ -54,7 +54,7 @@ type Moment struct {
 	Application *promotion.Application
 	Catalogue   *promotion.Catalogue
 	// Versions as they are stored, by what they are known by.
-	Versions map[promotion.Release]intent.Version
+	Versions map[intent.VersionName]intent.Version
 	Records  []intent.DeliveryRecord
 	// Waits are the last rows of versions that wait, by environment.
 	Waits map[string]map[intent.VersionName]intent.DeliveryRecord

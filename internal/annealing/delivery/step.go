@@ -35,7 +35,7 @@ func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.Deliv
 		latest := latestStay(m.Records, name)
 		if place.Written && (latest == nil || place.differsFrom(latest)) {
 			rows = append(rows, intent.DeliveryRecord{
-				Kind: intent.DeliveryFound, Environment: name, Version: NameOf(m.foundRelease(place.Found, place.Digest)), Revision: place.Revision,
+				Kind: intent.DeliveryFound, Environment: name, Version: m.foundVersion(place.Found, place.Digest), Revision: place.Revision,
 			})
 			continue
 		}
@@ -66,24 +66,24 @@ func (d *Deliverer) observe(ctx context.Context, m *Moment) (rows []intent.Deliv
 	return rows, nil
 }
 
-// foundRelease is the release that the fields of an environment hold. Where somebody set the version
-// and left the digest as it was, what runs there is no release that a source lists.
-func (m *Moment) foundRelease(name, digest string) promotion.Release {
-	release := m.named(name)
-	if digest != "" && release.Digest != "" {
-		release.Digest = digest
+// foundVersion is the version that the fields of an environment hold. Where somebody set the version
+// and left the digest as it was, what runs there is no version that a source lists.
+func (m *Moment) foundVersion(name, digest string) intent.VersionName {
+	version := m.named(name)
+	if digest != "" && version.Digest != "" {
+		version.Digest = digest
 	}
-	return release
+	return version
 }
 
-// named is the release that a source lists under a name; of none: one without a digest.
-func (m *Moment) named(name string) promotion.Release {
-	for release, v := range m.Versions {
-		if release.Name == name && v.Gone.IsZero() {
-			return release
+// named is the version that a source lists under a name; of none: one without a digest.
+func (m *Moment) named(name string) intent.VersionName {
+	for version, v := range m.Versions {
+		if version.Name == name && v.Gone.IsZero() {
+			return version
 		}
 	}
-	return promotion.Release{Name: name}
+	return intent.VersionName{Name: name}
 }
 
 // latestStay is the row that began what an environment has; nil: it never had a version.
@@ -273,23 +273,23 @@ func (d *Deliverer) releaseAt(ctx context.Context, m *Moment, place *Place, at i
 func admissions(m *Moment, decision *promotion.Decision, at int) (rows []intent.DeliveryRecord, err error) {
 	name := m.Places[at].Spec.GetName()
 	known := m.Facts.Environments[name].Approved
-	add := func(release promotion.Release) error {
-		if slices.Contains(known, release) {
+	add := func(version intent.VersionName) error {
+		if slices.Contains(known, version) {
 			return nil
 		}
-		explained, err := decision.Explain(name, release)
+		explained, err := decision.Explain(name, version)
 		if fault.Is(err, fault.NotFound) {
 			return nil // It goes back to what nobody lists any more.
 		}
 		if err != nil {
 			return err
 		}
-		rows = append(rows, intent.DeliveryRecord{Kind: intent.DeliveryAdmission, Environment: name, Version: NameOf(release), Verdicts: Stored(explained.Verdicts)})
+		rows = append(rows, intent.DeliveryRecord{Kind: intent.DeliveryAdmission, Environment: name, Version: version, Verdicts: Stored(explained.Verdicts)})
 		return nil
 	}
 	for place, state := range decision.States(at) {
 		if state == promotion.Approved {
-			if err := add(m.Catalogue.Ordered()[place].Release()); err != nil {
+			if err := add(m.Catalogue.Ordered()[place].VersionName()); err != nil {
 				return nil, err
 			}
 		}

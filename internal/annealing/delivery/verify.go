@@ -91,7 +91,7 @@ func (d *Deliverer) verify(ctx context.Context, m *Moment, decision *promotion.D
 }
 
 // beginVerification stores its row, and then runs it. What is not stored for certain is not run.
-func (d *Deliverer) beginVerification(ctx context.Context, m *Moment, place *Place, has promotion.Release, spec *intentpb.DeliveryVerification) (stepped bool, err error) {
+func (d *Deliverer) beginVerification(ctx context.Context, m *Moment, place *Place, has intent.VersionName, spec *intentpb.DeliveryVerification) (stepped bool, err error) {
 	timeout := defaultTimeout
 	if spec.GetTimeout() != nil {
 		timeout = spec.GetTimeout().AsDuration()
@@ -104,7 +104,7 @@ func (d *Deliverer) beginVerification(ctx context.Context, m *Moment, place *Pla
 		timeout = longest
 	}
 	v := intent.Verification{
-		Partition: d.Partition, Home: m.Home.ID, Application: m.Spec.GetName(), Environment: place.Spec.GetName(), Name: spec.GetName(), Version: NameOf(has),
+		Partition: d.Partition, Home: m.Home.ID, Application: m.Spec.GetName(), Environment: place.Spec.GetName(), Name: spec.GetName(), Version: has,
 		Content: place.Assets.Content, Head: place.Partition.Head, Epoch: d.lease.Epoch, Began: m.Facts.Now, Until: m.Facts.Now.Add(timeout + ending),
 	}
 	for _, member := range place.Assets.Members {
@@ -178,7 +178,7 @@ func (d *Deliverer) resultOf(r *run, place *Place) intent.DeliveryRecord {
 // stillHas reports whether the environment has the version that is verified.
 func (d *Deliverer) stillHas(m *Moment, place *Place, under *intent.Verification) bool {
 	stays := m.Facts.Environments[place.Spec.GetName()].Stays
-	return len(stays) > 0 && NameOf(stays[len(stays)-1].Release) == under.Version
+	return len(stays) > 0 && stays[len(stays)-1].VersionName == under.Version
 }
 
 // endLost ends the row of a verification that this process does not run: it never began, or the

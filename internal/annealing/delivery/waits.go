@@ -44,8 +44,8 @@ func (d *Deliverer) waits(m *Moment, decision *promotion.Decision) (rows []inten
 		}
 		name := m.Places[at].Spec.GetName()
 		next := followed(m, decision, at)
-		for _, release := range next {
-			row, err := waitOf(decision, name, release)
+		for _, version := range next {
+			row, err := waitOf(decision, name, version)
 			if err != nil {
 				return nil, err
 			}
@@ -58,7 +58,7 @@ func (d *Deliverer) waits(m *Moment, decision *promotion.Decision) (rows []inten
 			return strings.Compare(a.Name+" "+a.Digest, b.Name+" "+b.Digest)
 		})
 		for _, version := range ended {
-			if !slices.Contains(next, releaseOf(version)) {
+			if !slices.Contains(next, version) {
 				rows = append(rows, intent.DeliveryRecord{Kind: intent.DeliveryWait, Environment: name, Version: version})
 			}
 		}
@@ -68,7 +68,7 @@ func (d *Deliverer) waits(m *Moment, decision *promotion.Decision) (rows []inten
 
 // followed are the versions that wait in an environment and come next: the newest, or of a queue
 // the oldest.
-func followed(m *Moment, decision *promotion.Decision, at int) (next []promotion.Release) {
+func followed(m *Moment, decision *promotion.Decision, at int) (next []intent.VersionName) {
 	ordered, states := m.Catalogue.Ordered(), decision.States(at)
 	queues := m.Places[at].Spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
 	for i := range states {
@@ -77,7 +77,7 @@ func followed(m *Moment, decision *promotion.Decision, at int) (next []promotion
 			place = i
 		}
 		if states[place] == promotion.Pending {
-			next = append(next, ordered[place].Release())
+			next = append(next, ordered[place].VersionName())
 		}
 		if len(next) == mostFollowed {
 			break
@@ -88,9 +88,9 @@ func followed(m *Moment, decision *promotion.Decision, at int) (next []promotion
 
 // waitOf says for which constraint a version waits: the first that does not let it in yet. One
 // that is refused waits for none.
-func waitOf(decision *promotion.Decision, environment string, release promotion.Release) (row intent.DeliveryRecord, err error) {
-	row = intent.DeliveryRecord{Kind: intent.DeliveryWait, Environment: environment, Version: NameOf(release)}
-	explained, err := decision.Explain(environment, release)
+func waitOf(decision *promotion.Decision, environment string, version intent.VersionName) (row intent.DeliveryRecord, err error) {
+	row = intent.DeliveryRecord{Kind: intent.DeliveryWait, Environment: environment, Version: version}
+	explained, err := decision.Explain(environment, version)
 	if err != nil {
 		return row, err
 	}

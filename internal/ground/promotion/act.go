@@ -48,9 +48,9 @@ func (d *Decision) check(act Act) error {
 	if slices.Contains([]ActKind{Unpin, Pause, Resume}, act.Kind) {
 		return nil
 	}
-	place, known := d.catalogue.place(act.Release)
-	if !known && (act.Environment == "" || d.stint(at, act.Release, place) == nil) {
-		return fault.New(fault.Invalid, "no version %s of %s is known", act.Release.Name, d.app.Name()).WithHint("list the versions, and name one of them")
+	place, known := d.catalogue.place(act.VersionName)
+	if !known && (act.Environment == "" || d.stint(at, act.VersionName, place) == nil) {
+		return fault.New(fault.Invalid, "no version %s of %s is known", act.VersionName.Name, d.app.Name()).WithHint("list the versions, and name one of them")
 	}
 	if act.Environment == "" {
 		return nil
@@ -61,18 +61,18 @@ func (d *Decision) check(act Act) error {
 // checkIn an environment.
 func (d *Decision) checkIn(at int, act Act, place int) error {
 	name := d.app.environments[at].spec.GetName()
-	_, isBad := d.index.marks[at].bad[act.Release]
-	stint := d.stint(at, act.Release, place)
+	_, isBad := d.index.marks[at].bad[act.VersionName]
+	stint := d.stint(at, act.VersionName, place)
 	switch act.Kind {
 	case Pin, SkipTo, RollBack:
 		if isBad {
-			return fault.New(fault.Conflict, "version %s is bad in %s", act.Release.Name, name).WithHint("mark it good first, with a reason, if it is")
+			return fault.New(fault.Conflict, "version %s is bad in %s", act.VersionName.Name, name).WithHint("mark it good first, with a reason, if it is")
 		}
-		if d.catalogue.isWithdrawn(place) && act.Release != d.Outcomes[at].Has {
-			return fault.New(fault.Conflict, "the source of versions no longer has %s", act.Release.Name).WithHint("name one that it has, or bring it back there")
+		if d.catalogue.isWithdrawn(place) && act.VersionName != d.Outcomes[at].Has {
+			return fault.New(fault.Conflict, "the source of versions no longer has %s", act.VersionName.Name).WithHint("name one that it has, or bring it back there")
 		}
 		if act.Kind == RollBack && (stint == nil || !stint.good) {
-			return fault.New(fault.Conflict, "version %s was never good in %s", act.Release.Name, name).WithHint("roll back to one that was, or pin it: then its constraints count")
+			return fault.New(fault.Conflict, "version %s was never good in %s", act.VersionName.Name, name).WithHint("roll back to one that was, or pin it: then its constraints count")
 		}
 		if act.Kind == RollBack && act.Had != d.Outcomes[at].Has {
 			return fault.New(fault.Conflict, "%s has %s, and not %s", name, d.Outcomes[at].Has.Name, act.Had.Name).WithHint("look again, and say it of what it has now")
@@ -81,7 +81,7 @@ func (d *Decision) checkIn(at int, act Act, place int) error {
 			return fault.New(fault.Conflict, "version %s is known by now", newest.Name).WithHint("look again: rolling back keeps out all that is newer and known")
 		}
 		if act.Kind == SkipTo && place == nowhere {
-			return fault.New(fault.Invalid, "version %s has no place in the order", act.Release.Name).WithHint("pin it instead")
+			return fault.New(fault.Invalid, "version %s has no place in the order", act.VersionName.Name).WithHint("pin it instead")
 		}
 	case Force:
 		_, err := d.app.environments[at].constraintOf(act.Constraint)

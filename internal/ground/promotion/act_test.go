@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"errors"
+	"lehr.dev/internal/ground/intent"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestEffects(t *testing.T) {
 	a, c := application(t, env("test"), env("prod", dependsOn(0, "test"))), upTo(t, 3)
 	f := &Facts{Now: after(10), Environments: environments("test", had(stayed(1, 0, 0, 1), stayed(2, 1, 1, 2), stayed(3, 2, 2, -1)), "prod", had(stayed(1, 1, 1, 4), stayed(2, 4, 4, -1)))}
 	back := act(RollBack, "prod", 1, 0)
-	back.Had, back.Newest = release(2), release(3)
+	back.Had, back.Newest = named(2), named(3)
 	for _, test := range []struct {
 		act  Act
 		want string
@@ -52,7 +53,7 @@ func TestActsThatCannotBeMade(t *testing.T) {
 	f := &Facts{Now: after(10), Environments: environments("prod", had(stayed(1, 1, 1, 4), stayed(2, 4, -1, -1))), Acts: []Act{act(MarkBad, "prod", 3, 5)}}
 	back := func(to, had, newest int) Act {
 		b := act(RollBack, "prod", to, 0)
-		b.Had, b.Newest = release(had), release(newest)
+		b.Had, b.Newest = named(had), named(newest)
 		return b
 	}
 	force := act(Force, "prod", 3, 0)
@@ -122,7 +123,7 @@ func TestMisspeltEnvironments(t *testing.T) {
 	}
 }
 
-// A tag that was moved leads to another release: what was said of the first is of no use to the
+// A tag that was moved leads to another version: what was said of the first is of no use to the
 // second, and the environment that has the first still knows which it is.
 func TestAMovedTagIsAnotherRelease(t *testing.T) {
 	was, is := version(2), version(2)
@@ -130,12 +131,12 @@ func TestAMovedTagIsAnotherRelease(t *testing.T) {
 	c := catalogue(t, version(1), was, is)
 	a := application(t, env("prod", judged(1, 0)))
 	f := &Facts{Now: after(10), Environments: environments("prod", had(stayed(2, 4, 5, -1))), Votes: []Vote{approval(2, "prod", "user:ann", 2)}}
-	if _, err := a.Effects(c, &Facts{Now: after(10)}, Act{Kind: Pin, Environment: "prod", Release: was.Release(), Reason: "because"}); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "no longer has 1.2.0") {
+	if _, err := a.Effects(c, &Facts{Now: after(10)}, Act{Kind: Pin, Environment: "prod", VersionName: was.VersionName(), Reason: "because"}); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "no longer has 1.2.0") {
 		t.Error(err)
 	}
 	d := a.Decide(c, f)
-	if d.Outcomes[0].Edit || d.State(0, was.Release()) != Current || d.State(0, is.Release()) != Pending {
-		t.Errorf("%+v: %d, %d", d.Outcomes[0], d.State(0, was.Release()), d.State(0, is.Release()))
+	if d.Outcomes[0].Edit || d.State(0, was.VersionName()) != Current || d.State(0, is.VersionName()) != Pending {
+		t.Errorf("%+v: %d, %d", d.Outcomes[0], d.State(0, was.VersionName()), d.State(0, is.VersionName()))
 	}
 	for says, versions := range map[string][]Version{
 		"two versions 1.1.0": {version(1), version(2), version(1)},
@@ -148,7 +149,7 @@ func TestAMovedTagIsAnotherRelease(t *testing.T) {
 	}
 }
 
-// A release that no source lists, of a name that one lists, is replaced by what is listed under that
+// A version that no source lists, of a name that one lists, is replaced by what is listed under that
 // name, or newer, and never by anything older.
 func TestAListedNameWithAnotherDigest(t *testing.T) {
 	c := catalogue(t, version(1), version(2), version(3))
@@ -156,19 +157,19 @@ func TestAListedNameWithAnotherDigest(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		deny string
-		want Release
+		want intent.VersionName
 	}{
-		{name: "1.2.0", want: release(3)},
-		{name: "1.2.0", deny: "1.3.0", want: release(2)},
-		{name: "1.3.0", want: release(3)},
-		{name: "1.3.0", deny: "1.3.0", want: Release{Name: "1.3.0", Digest: "sha256:other"}},
+		{name: "1.2.0", want: named(3)},
+		{name: "1.2.0", deny: "1.3.0", want: named(2)},
+		{name: "1.3.0", want: named(3)},
+		{name: "1.3.0", deny: "1.3.0", want: intent.VersionName{Name: "1.3.0", Digest: "sha256:other"}},
 	} {
 		app := a
 		if tt.deny != "" {
 			app = application(t, env("prod", deny(tt.deny)))
 		}
 		has := stayed(2, 0, 1, -1)
-		has.Release = Release{Name: tt.name, Digest: "sha256:other"}
+		has.VersionName = intent.VersionName{Name: tt.name, Digest: "sha256:other"}
 		d := app.Decide(c, &Facts{Now: after(10), Environments: environments("prod", had(has))})
 		if d.Outcomes[0].Wants != tt.want || d.Outcomes[0].Hold != NoHold {
 			t.Errorf("of %s, %q denied: %+v", tt.name, tt.deny, d.Outcomes[0])
@@ -185,18 +186,18 @@ func TestUnordered(t *testing.T) {
 	a := application(t, env("prod"))
 	f := &Facts{Now: after(10), Environments: map[string]*Environment{}}
 	d := a.Decide(c, f)
-	if d.Outcomes[0].Wants != release(1) || d.State(0, odd.Release()) != Unordered {
-		t.Errorf("%+v, %d", d.Outcomes[0], d.State(0, odd.Release()))
+	if d.Outcomes[0].Wants != named(1) || d.State(0, odd.VersionName()) != Unordered {
+		t.Errorf("%+v, %d", d.Outcomes[0], d.State(0, odd.VersionName()))
 	}
-	x, err := d.Explain("prod", odd.Release())
+	x, err := d.Explain("prod", odd.VersionName())
 	if err != nil || x.Aside != ordering.NotAVersion || !x.Estimate.At.IsZero() {
 		t.Errorf("%+v, %v", x, err)
 	}
-	f.Acts = []Act{{Kind: Pin, Environment: "prod", Release: odd.Release(), At: after(5)}}
-	if d := a.Decide(c, f); d.Outcomes[0].Wants != odd.Release() || d.Outcomes[0].Why != Pinned {
+	f.Acts = []Act{{Kind: Pin, Environment: "prod", VersionName: odd.VersionName(), At: after(5)}}
+	if d := a.Decide(c, f); d.Outcomes[0].Wants != odd.VersionName() || d.Outcomes[0].Why != Pinned {
 		t.Errorf("%+v", d.Outcomes[0])
 	}
-	if _, err := d.Explain("prod", release(5)); fault.KindOf(err) != fault.NotFound {
+	if _, err := d.Explain("prod", named(5)); fault.KindOf(err) != fault.NotFound {
 		t.Error(err)
 	}
 }

@@ -11,10 +11,10 @@ import (
 // that come next.
 const maxQuestions = 8
 
-// Question is one that a constraint of an environment asks about a release now.
+// Question is one that a constraint of an environment asks about a version now.
 type Question struct {
 	Constraint *intentpb.DeliveryConstraint
-	Release    Release
+	Version    intent.VersionName
 }
 
 // AskedDigest identifies whom a constraint asks. When the constraint is edited to ask somebody else,
@@ -28,8 +28,8 @@ func AskedDigest(spec *intentpb.AskedVerdict) intent.Digest {
 	return intent.Sum("lehr.asked.v1", text)
 }
 
-// judgeAnswer judges by the newest answer about a release.
-func (d *decider) judgeAnswer(e *environment, c *constraint, spec *intentpb.AskedVerdict, r Release) Verdict {
+// judgeAnswer judges by the newest answer about a version.
+func (d *decider) judgeAnswer(e *environment, c *constraint, spec *intentpb.AskedVerdict, r intent.VersionName) Verdict {
 	result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]
 	v := Verdict{Status: Waits, Cause: NoResult}
 	switch {
@@ -45,9 +45,9 @@ func (d *decider) judgeAnswer(e *environment, c *constraint, spec *intentpb.Aske
 	return v
 }
 
-// addQuestion adds the question of a constraint that does not let a release in, though those above it
+// addQuestion adds the question of a constraint that does not let a version in, though those above it
 // do. Releases come from the newest to the oldest, and a queue takes the oldest first.
-func (c *choice) addQuestion(number int, r Release) {
+func (c *choice) addQuestion(number int, r intent.VersionName) {
 	spec := c.environment.constraints[number].spec
 	if spec.GetAsked() == nil {
 		return

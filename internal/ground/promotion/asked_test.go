@@ -13,7 +13,7 @@ func TestQuestions(t *testing.T) {
 	queue := env("prod", asking(0))
 	queue.Newer = intentpb.DeliveryEnvironment_NEWER_QUEUES
 	afterAge := env("prod", minAge(time.Hour), asking(0), judged(1, 0))
-	pinned := Act{Kind: Pin, Environment: "prod", Release: release(1), By: "ann", At: after(1)}
+	pinned := Act{Kind: Pin, Environment: "prod", VersionName: named(1), By: "ann", At: after(1)}
 	for name, test := range map[string]struct {
 		environment *intentpb.DeliveryEnvironment
 		facts       Facts
@@ -26,7 +26,7 @@ func TestQuestions(t *testing.T) {
 		"not what is too young":                    {afterAge, Facts{}, 4.5, []int{3, 2, 1}},
 		"people are asked after it":                {afterAge, Facts{Results: []Result{answer(3, 1, true), answer(2, 1, false)}}, 4.5, []int{2, 1}},
 		"what is pinned alone":                     {env("prod", asking(0)), Facts{Acts: []Act{pinned}}, 20, []int{1}},
-		"nothing that a person passed over it for": {env("prod", asking(0)), Facts{Acts: []Act{{Kind: Force, Environment: "prod", Constraint: "quiet", Release: release(12), By: "ann", At: after(1)}}}, 20, nil},
+		"nothing that a person passed over it for": {env("prod", asking(0)), Facts{Acts: []Act{{Kind: Force, Environment: "prod", Constraint: "quiet", VersionName: named(12), By: "ann", At: after(1)}}}, 20, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.facts.Now = after(test.now)
@@ -36,8 +36,8 @@ func TestQuestions(t *testing.T) {
 				t.Fatalf("%d questions, want %d: %v", len(questions), len(test.want), questions)
 			}
 			for i, q := range questions {
-				if q.Release != release(test.want[i]) || q.Constraint.GetName() != "quiet" {
-					t.Errorf("question %d is about %s for %s, want %s", i, q.Release.Name, q.Constraint.GetName(), release(test.want[i]).Name)
+				if q.Version != named(test.want[i]) || q.Constraint.GetName() != "quiet" {
+					t.Errorf("question %d is about %s for %s, want %s", i, q.Version.Name, q.Constraint.GetName(), named(test.want[i]).Name)
 				}
 			}
 		})

@@ -2,16 +2,9 @@ package promotion
 
 import (
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 )
-
-// Release names a version for good: the name and what it led to. A tag that was moved to
-// another digest is another release, so that no verdict on one is taken for the other's.
-type Release struct {
-	Name string
-	// Digest of what is deployed; empty where the source gives none.
-	Digest string
-}
 
 // Version is one that the source has, or had and that is still remembered.
 type Version struct {
@@ -23,8 +16,10 @@ type Version struct {
 	Withdrawn bool
 }
 
-// Release is what it is known by.
-func (v Version) Release() Release { return Release{v.Name, v.Digest} }
+// VersionName is what it is known by.
+func (v Version) VersionName() intent.VersionName {
+	return intent.VersionName{Name: v.Name, Digest: v.Digest}
+}
 
 // Catalogue holds the versions of an application in their order. It is made when what is known
 // of them changes, and is safe for concurrent use.
@@ -33,7 +28,7 @@ type Catalogue struct {
 	versions []Version
 	// withdrawn are the places of those that the source has no longer.
 	withdrawn []int
-	places    map[Release]int
+	places    map[intent.VersionName]int
 	// newestNamed is the place of the newest version of a name, which may have led to several digests.
 	newestNamed map[string]int
 	aside       []Aside
@@ -54,20 +49,20 @@ const nowhere = -1
 func NewCatalogue(order *ordering.Order, versions []Version) (*Catalogue, error) {
 	named := make([]ordering.Version, len(versions))
 	present := make(map[string]bool, len(versions))
-	c := &Catalogue{places: make(map[Release]int, len(versions)), newestNamed: make(map[string]int, len(versions))}
+	c := &Catalogue{places: make(map[intent.VersionName]int, len(versions)), newestNamed: make(map[string]int, len(versions))}
 	for i, v := range versions {
 		named[i] = v.Version
-		_, ok := c.places[v.Release()]
+		_, ok := c.places[v.VersionName()]
 		if ok || present[v.Name] && !v.Withdrawn {
 			return nil, fault.New(fault.Invalid, "there are two versions %s", v.Name).WithHint("a name leads to one version: mend the source of versions, or how it is read")
 		}
 		present[v.Name] = present[v.Name] || !v.Withdrawn
-		c.places[v.Release()] = nowhere
+		c.places[v.VersionName()] = nowhere
 	}
 	newestFirst, aside := order.Sort(named)
 	for i := len(newestFirst) - 1; i >= 0; i-- {
 		v := versions[newestFirst[i]]
-		c.places[v.Release()], c.newestNamed[v.Name] = len(c.versions), len(c.versions)
+		c.places[v.VersionName()], c.newestNamed[v.Name] = len(c.versions), len(c.versions)
 		if v.Withdrawn {
 			c.withdrawn = append(c.withdrawn, len(c.versions))
 		}
@@ -91,15 +86,15 @@ func (c *Catalogue) isWithdrawn(place int) bool {
 }
 
 // newest of those that have a place; zero: there is none.
-func (c *Catalogue) newest() Release {
+func (c *Catalogue) newest() intent.VersionName {
 	if len(c.versions) == 0 {
-		return Release{}
+		return intent.VersionName{}
 	}
-	return c.versions[len(c.versions)-1].Release()
+	return c.versions[len(c.versions)-1].VersionName()
 }
 
-// place of a release; nowhere: it has none. known: the catalogue has it.
-func (c *Catalogue) place(r Release) (place int, known bool) {
+// place of a version; nowhere: it has none. known: the catalogue has it.
+func (c *Catalogue) place(r intent.VersionName) (place int, known bool) {
 	place, known = c.places[r]
 	if !known {
 		return nowhere, false
@@ -107,10 +102,10 @@ func (c *Catalogue) place(r Release) (place int, known bool) {
 	return place, true
 }
 
-// oldestAfter is the place of the oldest version that may replace a release: the one after its own. A
-// release that the catalogue does not have, but whose name it has, is replaced by the version of
+// oldestAfter is the place of the oldest version that may replace a version: the one after its own. A
+// version that the catalogue does not have, but whose name it has, is replaced by the version of
 // that name too: somebody set the name by hand and left the digest. ok: it can be compared.
-func (c *Catalogue) oldestAfter(r Release) (place int, ok bool) {
+func (c *Catalogue) oldestAfter(r intent.VersionName) (place int, ok bool) {
 	if place, known := c.place(r); known {
 		return place + 1, place != nowhere
 	}

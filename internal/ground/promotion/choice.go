@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"iter"
+	"lehr.dev/internal/ground/intent"
 	"maps"
 	"slices"
 
@@ -15,7 +16,7 @@ type choice struct {
 	environment *environment
 	facts       *Environment
 	marks       *marks
-	has         Release
+	has         intent.VersionName
 	// nextPlace is the place of the oldest version that may replace what it has; isOrdered: it has one.
 	nextPlace int
 	isOrdered bool
@@ -25,7 +26,7 @@ type choice struct {
 	out []bool
 	// passing are the candidates that are let in, as far as it was asked.
 	passing []int
-	// questions about releases that wait for nothing else above a constraint that asks.
+	// questions about versions that wait for nothing else above a constraint that asks.
 	questions []Question
 }
 
@@ -36,7 +37,7 @@ func (d *Decision) newChoice(at int) *choice {
 	}
 	if n := len(c.facts.Stays); n > 0 {
 		c.current = &c.facts.Stays[n-1]
-		c.has = c.current.Release
+		c.has = c.current.VersionName
 		c.nextPlace, c.isOrdered = d.catalogue.oldestAfter(c.has)
 	}
 	c.out = make([]bool, len(d.catalogue.versions))
@@ -51,20 +52,20 @@ func (d *Decision) newChoice(at int) *choice {
 	return c
 }
 
-func (c *choice) takeOut(r Release) {
+func (c *choice) takeOut(r intent.VersionName) {
 	if place, _ := c.catalogue.place(r); place != nowhere {
 		c.out[place] = true
 	}
 }
 
-// failedOrRests reports whether no attempt may be made with a release now.
-func (c *choice) failedOrRests(r Release) bool {
+// failedOrRests reports whether no attempt may be made with a version now.
+func (c *choice) failedOrRests(r intent.VersionName) bool {
 	failure, ok := c.marks.failed[r]
 	return ok && (failure.Attempts >= c.environment.attempts || c.decider.facts.Now.Before(failure.Last.Add(c.environment.retry)))
 }
 
-// isBad reports whether a release must not be what the environment has.
-func (c *choice) isBad(r Release) bool {
+// isBad reports whether a version must not be what the environment has.
+func (c *choice) isBad(r intent.VersionName) bool {
 	_, marked := c.marks.bad[r]
 	return marked || c.failedOrRests(r)
 }
@@ -111,18 +112,18 @@ func (c *choice) hold() Hold {
 }
 
 // target is what the environment should have, in the order of what overrides what.
-func (c *choice) target() (wants Release, why Why, hold Hold) {
+func (c *choice) target() (wants intent.VersionName, why Why, hold Hold) {
 	if back, ok := c.afterRollout(); ok {
 		return back, FollowsRollout, NoHold
 	}
 	if c.marks.pin != nil {
-		return c.pinned(c.marks.pin.Release)
+		return c.pinned(c.marks.pin.VersionName)
 	}
 	if back := c.marks.back; back != nil {
-		return c.goBack(back.Release, AskedBack)
+		return c.goBack(back.VersionName, AskedBack)
 	}
 	if place, ok := c.candidate(); ok {
-		return c.catalogue.versions[place].Release(), LetIn, NoHold
+		return c.catalogue.versions[place].VersionName(), LetIn, NoHold
 	}
 	if c.current != nil && c.isBad(c.has) && c.environment.spec.GetOnBad() == intentpb.DeliveryEnvironment_ON_BAD_GO_BACK {
 		return c.lastGood()
@@ -135,13 +136,13 @@ func (c *choice) target() (wants Release, why Why, hold Hold) {
 
 // afterRollout is what a rollout went back to, while the field still holds what it found bad: one
 // goes back, not two, so the field is set to what pins hold already, and nothing is pushed.
-func (c *choice) afterRollout() (back Release, ok bool) {
+func (c *choice) afterRollout() (back intent.VersionName, ok bool) {
 	if c.current == nil || c.marks.bad[c.has].Cause != RolloutBad {
 		return back, false
 	}
 	for i := len(c.facts.Vetoes) - 1; i >= 0; i-- {
 		veto := &c.facts.Vetoes[i]
-		if veto.Release == c.has && veto.BackTo != (Release{}) && veto.BackTo != c.has && !veto.At.Before(c.current.Start) {
+		if veto.VersionName == c.has && veto.BackTo != (intent.VersionName{}) && veto.BackTo != c.has && !veto.At.Before(c.current.Start) {
 			return veto.BackTo, true
 		}
 	}
@@ -150,7 +151,7 @@ func (c *choice) afterRollout() (back Release, ok bool) {
 
 // pinned: a version that was good here comes back as one goes back; another must be let in, as
 // without a pin, unless it is forced.
-func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
+func (c *choice) pinned(r intent.VersionName) (wants intent.VersionName, why Why, hold Hold) {
 	place, ok := c.catalogue.place(r)
 	switch {
 	case !ok || c.isBad(r) || c.catalogue.isWithdrawn(place) && r != c.has:
@@ -167,8 +168,8 @@ func (c *choice) pinned(r Release) (wants Release, why Why, hold Hold) {
 	return r, Pinned, NoHold
 }
 
-// goBack to a release, which constraints hold that say so.
-func (c *choice) goBack(r Release, why Why) (Release, Why, Hold) {
+// goBack to a version, which constraints hold that say so.
+func (c *choice) goBack(r intent.VersionName, why Why) (intent.VersionName, Why, Hold) {
 	place, _ := c.catalogue.place(r)
 	stint := c.stint(c.at, r, place)
 	if stint == nil || !stint.good || c.isBad(r) || c.catalogue.isWithdrawn(place) || !c.letIn(r, place, true) {
@@ -177,24 +178,24 @@ func (c *choice) goBack(r Release, why Why) (Release, Why, Hold) {
 	return r, why, NoHold
 }
 
-// lastGood is the release that was good here last, and may come again.
-func (c *choice) lastGood() (wants Release, why Why, hold Hold) {
+// lastGood is the version that was good here last, and may come again.
+func (c *choice) lastGood() (wants intent.VersionName, why Why, hold Hold) {
 	for i := len(c.facts.Stays) - 2; i >= 0; i-- {
 		stay := &c.facts.Stays[i]
-		place, _ := c.catalogue.place(stay.Release)
-		if stay.Release == c.has || !stay.good() || c.isBad(stay.Release) || c.catalogue.isWithdrawn(place) {
+		place, _ := c.catalogue.place(stay.VersionName)
+		if stay.VersionName == c.has || !stay.good() || c.isBad(stay.VersionName) || c.catalogue.isWithdrawn(place) {
 			continue
 		}
-		if c.letIn(stay.Release, place, true) {
-			return stay.Release, WentBack, NoHold
+		if c.letIn(stay.VersionName, place, true) {
+			return stay.VersionName, WentBack, NoHold
 		}
 	}
 	return c.has, Keeps, HeldForNothingGood
 }
 
-// letIn reports whether all constraints let a release in; of what goes back, lists of denied
+// letIn reports whether all constraints let a version in; of what goes back, lists of denied
 // versions and those that say so.
-func (c *choice) letIn(r Release, place int, back bool) bool {
+func (c *choice) letIn(r intent.VersionName, place int, back bool) bool {
 	for number := range c.environment.constraints {
 		spec := c.environment.constraints[number].spec
 		if back && !spec.GetRollbacks() && spec.GetDeny() == nil {
@@ -227,7 +228,7 @@ func (c *choice) newestSince() int {
 	newest := nowhere
 	for i := range c.facts.Stays {
 		stay := &c.facts.Stays[i]
-		place, _ := c.catalogue.place(stay.Release)
+		place, _ := c.catalogue.place(stay.VersionName)
 		if place > newest && !stay.Start.Before(c.marks.floorAt) {
 			newest = place
 		}
@@ -244,7 +245,7 @@ func (c *choice) candidate() (place int, ok bool) {
 	queues := c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
 	for place := range c.possible(oldest) {
 		version := &c.catalogue.versions[place]
-		if c.out[place] || version.Withdrawn || !c.letIn(version.Release(), place, false) {
+		if c.out[place] || version.Withdrawn || !c.letIn(version.VersionName(), place, false) {
 			continue
 		}
 		c.passing = append(c.passing, place)
@@ -267,9 +268,9 @@ func (c *choice) possible(oldest int) iter.Seq[int] {
 		if c.environment.constraints[number].spec.GetAsked() != nil {
 			break
 		}
-		if releases, ok := c.spoken(number); ok {
+		if versions, ok := c.spoken(number); ok {
 			var places []int
-			for _, r := range releases {
+			for _, r := range versions {
 				if place, _ := c.catalogue.place(r); place >= oldest {
 					places = append(places, place)
 				}
@@ -289,24 +290,24 @@ func (c *choice) possible(oldest int) iter.Seq[int] {
 	}
 }
 
-// spoken are the releases of which a constraint can let any in; ok: it is of a kind that lets in
+// spoken are the versions of which a constraint can let any in; ok: it is of a kind that lets in
 // no others.
-func (c *choice) spoken(number int) (releases []Release, ok bool) {
+func (c *choice) spoken(number int) (versions []intent.VersionName, ok bool) {
 	one := &c.environment.constraints[number]
 	switch one.spec.GetKind().(type) {
 	case *intentpb.DeliveryConstraint_Judgement, *intentpb.DeliveryConstraint_Outside:
 	case *intentpb.DeliveryConstraint_DependsOn, *intentpb.DeliveryConstraint_Soak:
 		for _, on := range one.environments {
 			for i := range c.stints[on] {
-				releases = append(releases, c.stints[on][i].release)
+				versions = append(versions, c.stints[on][i].version)
 			}
 		}
 	default:
 		return nil, false
 	}
-	releases = append(releases, c.index.named[[2]string{c.environment.spec.GetName(), one.spec.GetName()}]...)
+	versions = append(versions, c.index.named[[2]string{c.environment.spec.GetName(), one.spec.GetName()}]...)
 	if one.spec.GetPassedByHotfix() {
-		releases = slices.AppendSeq(releases, maps.Keys(c.index.hotfixes))
+		versions = slices.AppendSeq(versions, maps.Keys(c.index.hotfixes))
 	}
-	return releases, true
+	return versions, true
 }

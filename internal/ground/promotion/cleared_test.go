@@ -12,7 +12,7 @@ func TestAMarkIsNoVerification(t *testing.T) {
 	verified.Verify = []string{"smoke"}
 	dependent := env("prod", dependsOn(0, "test"))
 	result := func(good bool, at float64) Result {
-		return Result{Environment: "test", Name: "smoke", Release: release(2), Content: "c", At: after(at), Good: good, Reason: "as it looked"}
+		return Result{Environment: "test", Name: "smoke", VersionName: named(2), Content: "c", At: after(at), Good: good, Reason: "as it looked"}
 	}
 	for name, test := range map[string]struct {
 		results []Result
@@ -33,13 +33,13 @@ func TestAMarkIsNoVerification(t *testing.T) {
 			stay.Content = "c"
 			facts := &Facts{Now: after(10), Environments: environments("test", had(stay)), Results: test.results}
 			if test.marked != "other" {
-				facts.Acts = []Act{{Kind: MarkGood, Environment: test.marked, Release: release(2), By: "ann", At: after(test.at)}}
+				facts.Acts = []Act{{Kind: MarkGood, Environment: test.marked, VersionName: named(2), By: "ann", At: after(test.at)}}
 			}
 			decision := application(t, verified, dependent).Decide(upTo(t, 2), facts)
 			if got := decision.Outcomes[0].Verify; !slices.Equal(got, test.verify) {
 				t.Errorf("it is to be verified by %v, want %v", got, test.verify)
 			}
-			x, err := decision.Explain("prod", release(2))
+			x, err := decision.Explain("prod", named(2))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,5 +1,7 @@
 package promotion
 
+import "lehr.dev/internal/ground/intent"
+
 // State is where a version stands in an environment.
 type State uint8
 
@@ -77,9 +79,9 @@ const (
 // Outcome is what is decided for an environment.
 type Outcome struct {
 	// Has is what its field holds; zero: it never had a version.
-	Has Release
+	Has intent.VersionName
 	// Wants is what it should have; Has, where nothing is to change.
-	Wants Release
+	Wants intent.VersionName
 	Why   Why
 	Hold  Hold
 	// Edit: the field is to be set from Has to Wants, now.
@@ -138,24 +140,24 @@ func (d *decider) staysOf(at int) []Stay {
 	return nil
 }
 
-// gather the stays of an environment by release.
+// gather the stays of an environment by version.
 func (d *decider) gather(at int, places []int32) {
 	var list []stint
-	odd := map[Release]int{}
+	odd := map[intent.VersionName]int{}
 	stays := d.staysOf(at)
 	for i := range stays {
 		stay := &stays[i]
-		place, _ := d.catalogue.place(stay.Release)
+		place, _ := d.catalogue.place(stay.VersionName)
 		found := -1
 		if place != nowhere {
 			found = int(places[place]) - 1
-		} else if n, ok := odd[stay.Release]; ok {
+		} else if n, ok := odd[stay.VersionName]; ok {
 			found = n
 		}
 		if found < 0 {
 			found = len(list)
-			list = append(list, stint{release: stay.Release})
-			if odd[stay.Release] = found; place != nowhere {
+			list = append(list, stint{version: stay.VersionName})
+			if odd[stay.VersionName] = found; place != nowhere {
 				places[place] = int32(found + 1)
 			}
 		}
@@ -167,8 +169,8 @@ func (d *decider) gather(at int, places []int32) {
 	d.stints, d.stintAt = append(d.stints, list), append(d.stintAt, places)
 }
 
-// stint of an environment; nil: it never had the release.
-func (d *decider) stint(at int, r Release, place int) *stint {
+// stint of an environment; nil: it never had the version.
+func (d *decider) stint(at int, r intent.VersionName, place int) *stint {
 	if place != nowhere {
 		if n := d.stintAt[at][place]; n > 0 {
 			return &d.stints[at][n-1]
@@ -176,7 +178,7 @@ func (d *decider) stint(at int, r Release, place int) *stint {
 		return nil
 	}
 	for i := range d.stints[at] {
-		if d.stints[at][i].release == r {
+		if d.stints[at][i].version == r {
 			return &d.stints[at][i]
 		}
 	}
@@ -198,7 +200,7 @@ func (c *choice) fill(states []State, o *Outcome) []State {
 	for _, place := range c.catalogue.withdrawn {
 		states[place] = Withdrawn
 	}
-	set := func(r Release, s State) {
+	set := func(r intent.VersionName, s State) {
 		if place, _ := c.catalogue.place(r); place != nowhere {
 			states[place] = s
 		}
@@ -213,7 +215,7 @@ func (c *choice) fill(states []State, o *Outcome) []State {
 		states[place] = Approved
 	}
 	for i := range c.stints[c.at] {
-		set(c.stints[c.at][i].release, Previous)
+		set(c.stints[c.at][i].version, Previous)
 	}
 	if o.Wants != o.Has {
 		set(o.Wants, Approved)

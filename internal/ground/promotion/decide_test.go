@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"lehr.dev/internal/ground/intent"
 	"strings"
 	"testing"
 	"time"
@@ -41,9 +42,9 @@ func (p play) run(t *testing.T) {
 	}
 	at := app.byName[p.of]
 	o := d.Outcomes[at]
-	want := Release{}
+	want := intent.VersionName{}
 	if p.wants > 0 {
-		want = release(p.wants)
+		want = named(p.wants)
 	}
 	if o.Wants != want || o.Why != p.why || o.Hold != p.hold {
 		t.Errorf("wants %s, why %d, hold %d; want %s, %d, %d", o.Wants.Name, o.Why, o.Hold, want.Name, p.why, p.hold)
@@ -86,7 +87,7 @@ func verified(e *intentpb.DeliveryEnvironment) *intentpb.DeliveryEnvironment {
 func act(kind ActKind, environment string, n int, hour float64) Act {
 	a := Act{Kind: kind, Environment: environment, By: "user:ann", Reason: "because", At: after(hour)}
 	if n > 0 {
-		a.Release = release(n)
+		a.VersionName = named(n)
 	}
 	return a
 }
@@ -143,7 +144,7 @@ func TestLetIn(t *testing.T) {
 		},
 		{
 			name: "it was let in and never came", environments: both, wants: 3, states: "sSc.",
-			facts: Facts{Environments: environments("prod", &Environment{Stays: []Stay{stayed(3, 4, 5, -1)}, Approved: []Release{release(2), release(3)}})},
+			facts: Facts{Environments: environments("prod", &Environment{Stays: []Stay{stayed(3, 4, 5, -1)}, Approved: []intent.VersionName{named(2), named(3)}})},
 		},
 	} {
 		t.Run(p.name, p.run)
@@ -154,9 +155,9 @@ func TestBad(t *testing.T) {
 	plain := []*intentpb.DeliveryEnvironment{env("prod", judged(1, 0))}
 	went := func(more ...Stay) *Environment { return had(append([]Stay{stayed(1, 0, 1, 2)}, more...)...) }
 	veto := func(e *Environment, n, back int) *Environment {
-		e.Vetoes = append(e.Vetoes, Veto{Release: release(n), At: after(5), Rollout: "web"})
+		e.Vetoes = append(e.Vetoes, Veto{VersionName: named(n), At: after(5), Rollout: "web"})
 		if back > 0 {
-			e.Vetoes[len(e.Vetoes)-1].BackTo = release(back)
+			e.Vetoes[len(e.Vetoes)-1].BackTo = named(back)
 		}
 		return e
 	}
@@ -219,7 +220,7 @@ func TestBad(t *testing.T) {
 			name: "it failed for good", environments: plain, wants: 1, why: WentBack, states: "af..",
 			facts: Facts{Environments: environments("prod", func() *Environment {
 				e := went(stayed(2, 2, -1, -1))
-				e.Failures = []Failure{{release(2), 3, after(5)}}
+				e.Failures = []Failure{{named(2), 3, after(5)}}
 				return e
 			}()), Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
 		},
@@ -227,7 +228,7 @@ func TestBad(t *testing.T) {
 			name: "it is tried again after a while", environments: plain, wants: 2, why: LetIn, states: "ca..",
 			facts: Facts{Environments: environments("prod", func() *Environment {
 				e := went(stayed(2, 2, -1, 5), stayed(1, 5, 6, -1))
-				e.Failures = []Failure{{release(2), 2, after(5)}}
+				e.Failures = []Failure{{named(2), 2, after(5)}}
 				return e
 			}()), Votes: []Vote{approval(2, "prod", "user:ann", 1)}},
 		},
@@ -246,7 +247,7 @@ func TestActs(t *testing.T) {
 	was := func() *Environment { return had(stayed(1, 0, 1, 2), stayed(2, 2, 3, -1)) }
 	paused := act(Pause, "", 0, 4)
 	back := act(RollBack, "prod", 1, 4)
-	back.Had = release(2)
+	back.Had = named(2)
 	force := act(Force, "prod", 3, 5)
 	force.Constraint = "tested"
 	passed := dependsOn(0, "test")

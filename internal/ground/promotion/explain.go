@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"lehr.dev/internal/ground/intent"
 	"time"
 
 	"lehr.dev/internal/ground/fault"
@@ -43,8 +44,8 @@ type Awaited struct{ Environment, Name string }
 // changed.
 func (d *Decision) States(environment int) []State { return d.states[environment] }
 
-// State of a release in an environment; 0: nothing is known of it.
-func (d *Decision) State(environment int, r Release) State {
+// State of a version in an environment; 0: nothing is known of it.
+func (d *Decision) State(environment int, r intent.VersionName) State {
 	place, ok := d.catalogue.place(r)
 	switch {
 	case place != nowhere:
@@ -69,7 +70,7 @@ func (d *Decision) State(environment int, r Release) State {
 
 // Explain says all of a version in an environment. NotFound: the application has no such
 // environment, or nothing is known of the version.
-func (d *Decision) Explain(environment string, r Release) (*Explanation, error) {
+func (d *Decision) Explain(environment string, r intent.VersionName) (*Explanation, error) {
 	at, ok := d.app.byName[environment]
 	if !ok {
 		return nil, fault.New(fault.NotFound, "%s", d.app.unknown(environment).Error())
@@ -84,7 +85,7 @@ func (d *Decision) Explain(environment string, r Release) (*Explanation, error) 
 		x.Verdicts = append(x.Verdicts, d.judge(at, number, r, place))
 	}
 	for _, aside := range d.catalogue.aside {
-		if aside.Release() == r {
+		if aside.VersionName() == r {
 			x.Aside = aside.Cause
 		}
 	}
@@ -105,9 +106,9 @@ type estimator struct {
 
 func newEstimator(d *Decision) *estimator { return &estimator{d, map[int]Estimate{}} }
 
-// estimate when a release can be in an environment. Environments depend on each other in no
+// estimate when a version can be in an environment. Environments depend on each other in no
 // circle, so it ends.
-func (s *estimator) estimate(at, place int, r Release) Estimate {
+func (s *estimator) estimate(at, place int, r intent.VersionName) Estimate {
 	if known, ok := s.found[at]; ok {
 		return known
 	}
@@ -116,7 +117,7 @@ func (s *estimator) estimate(at, place int, r Release) Estimate {
 	return answer
 }
 
-func (s *estimator) begin(at, place int, r Release) (answer Estimate) {
+func (s *estimator) begin(at, place int, r intent.VersionName) (answer Estimate) {
 	e, marks := &s.app.environments[at], &s.index.marks[at]
 	switch s.State(at, r) {
 	case Current, Deploying:
@@ -125,7 +126,7 @@ func (s *estimator) begin(at, place int, r Release) (answer Estimate) {
 	default:
 		return Estimate{}
 	}
-	if marks.pin != nil && marks.pin.Release != r {
+	if marks.pin != nil && marks.pin.VersionName != r {
 		return Estimate{}
 	}
 	answer.At = s.facts.Now
@@ -147,7 +148,7 @@ func (s *estimator) begin(at, place int, r Release) (answer Estimate) {
 }
 
 // constraint says when one lets in at the earliest; ok: it can, by itself or by others' word.
-func (s *estimator) constraint(at, number, place int, r Release, answer *Estimate) (moment time.Time, ok bool) {
+func (s *estimator) constraint(at, number, place int, r intent.VersionName, answer *Estimate) (moment time.Time, ok bool) {
 	c := &s.app.environments[at].constraints[number]
 	v := s.judge(at, number, r, place)
 	switch {
@@ -184,8 +185,8 @@ func (s *estimator) constraint(at, number, place int, r Release, answer *Estimat
 	return moment, ok
 }
 
-// through says when an environment has had a release for as long as is asked.
-func (s *estimator) through(on, place int, r Release, needs time.Duration, adds bool, answer *Estimate) (moment time.Time, ok bool) {
+// through says when an environment has had a version for as long as is asked.
+func (s *estimator) through(on, place int, r intent.VersionName, needs time.Duration, adds bool, answer *Estimate) (moment time.Time, ok bool) {
 	stint := s.stint(on, r, place)
 	if stint == nil {
 		there := s.estimate(on, place, r)
@@ -236,7 +237,7 @@ func (s *estimator) analysisLength(on int, name string) time.Duration {
 
 // opens is the first moment from one on at which all calendars are open and no window is full.
 // Zero: there is none that is near enough to tell.
-func (s *estimator) opens(at int, r Release, start time.Time) time.Time {
+func (s *estimator) opens(at int, r intent.VersionName, start time.Time) time.Time {
 	e := &s.app.environments[at]
 	const most = 100 // Calendars that never meet are not followed for good.
 	for range most {

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"lehr.dev/internal/ground/intent"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -40,8 +41,8 @@ type Environment struct {
 	Vetoes []Veto
 	// Failures are attempts after which the environment did not converge.
 	Failures []Failure
-	// Approved are the releases that were let in there, also those that never came.
-	Approved []Release
+	// Approved are the versions that were let in there, also those that never came.
+	Approved []intent.VersionName
 }
 
 // Trouble is why a field cannot be edited.
@@ -63,9 +64,9 @@ const (
 	RepositoryAway
 )
 
-// Stay is a time for which an environment's field held a release.
+// Stay is a time for which an environment's field held a version.
 type Stay struct {
-	Release
+	intent.VersionName
 	// Start is when the field was set, End when it was set to something else; zero: it has it.
 	Start, End time.Time
 	// GoodSince is when all assets became good at its content; zero: they are not, or were not
@@ -99,20 +100,20 @@ func (s *Stay) lasting(now time.Time) time.Duration {
 // Veto is a rollout's bad verdict on what an environment was given, or that people closed the pull
 // request by which it was to come.
 type Veto struct {
-	Release
+	intent.VersionName
 	At time.Time
 	// Rollout that found it.
 	Rollout string
 	// Request that was closed; empty: a rollout found it bad.
 	Request string
 	// BackTo is what the rollout went back to, by pins that hold; zero: it stayed.
-	BackTo Release
+	BackTo intent.VersionName
 }
 
-// Failure counts attempts to bring a release that did not converge, since something of what it
+// Failure counts attempts to bring a version that did not converge, since something of what it
 // would meet there changed.
 type Failure struct {
-	Release
+	intent.VersionName
 	Attempts int
 	Last     time.Time
 }
@@ -120,7 +121,7 @@ type Failure struct {
 // Vote is a person's word on a version in an environment, for one judgement.
 type Vote struct {
 	Environment, Constraint string
-	Release
+	intent.VersionName
 	By string
 	// Roles that the person had in the environment's partition, read where the vote was stored.
 	Roles   []string
@@ -134,7 +135,7 @@ type Result struct {
 	Environment string
 	// Name of the verification or of the constraint.
 	Name string
-	Release
+	intent.VersionName
 	// Content of the environment that it is about, of a verification; whom a constraint asked, as
 	// AskedDigest says.
 	Content string
@@ -187,12 +188,12 @@ const (
 type Act struct {
 	Kind        ActKind
 	Environment string
-	Release
+	intent.VersionName
 	// Constraint of Force and Restart.
 	Constraint string
 	// Had is what the environment had, and Newest the newest version that was known, of
 	// RollBack. Whoever owns the catalogue keeps versions that acts name.
-	Had, Newest Release
+	Had, Newest intent.VersionName
 	By          string
 	Reason      string
 	At          time.Time

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"fmt"
+	"lehr.dev/internal/ground/intent"
 	"slices"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func holdLaws(t failer, a *Application, c *Catalogue, f *Facts, d *Decision) {
 				fail("it is given what is older")
 			}
 		}
-		if pin := pinOf(f, name); pin != nil && o.Wants != pin.Release && o.Wants != o.Has && o.Why != FollowsRollout {
+		if pin := pinOf(f, name); pin != nil && o.Wants != pin.VersionName && o.Wants != o.Has && o.Why != FollowsRollout {
 			fail("it is given another than what is pinned")
 		}
 		holdCandidate(t, d, i)
@@ -75,27 +76,27 @@ func heldOff(f *Facts, name string, e *Environment) bool {
 	return levels[""] || levels[name] || e.Rollout || e.Verifying || e.Trouble != 0 || !e.EditedAt.IsZero() && !said.After(e.EditedAt)
 }
 
-// knownBad reports whether somebody said that a release is bad in an environment, and nobody
+// knownBad reports whether somebody said that a version is bad in an environment, and nobody
 // took it back.
-func knownBad(a *Application, f *Facts, name string, r Release) bool {
+func knownBad(a *Application, f *Facts, name string, r intent.VersionName) bool {
 	bad := false
 	if e := f.Environments[name]; e != nil {
 		for _, veto := range e.Vetoes {
-			bad = bad || veto.Release == r
+			bad = bad || veto.VersionName == r
 		}
 		for _, failure := range e.Failures {
-			bad = bad || failure.Release == r && failure.Attempts >= defaultAttempts
+			bad = bad || failure.VersionName == r && failure.Attempts >= defaultAttempts
 		}
 		for _, result := range f.Results {
 			isVerification := slices.Contains(a.environments[a.byName[name]].spec.GetVerify(), result.Name)
-			had := slices.ContainsFunc(e.Stays, func(s Stay) bool { return s.Release == r && s.Content == result.Content })
-			if result.Environment == name && result.Release == r && isVerification && had {
+			had := slices.ContainsFunc(e.Stays, func(s Stay) bool { return s.VersionName == r && s.Content == result.Content })
+			if result.Environment == name && result.VersionName == r && isVerification && had {
 				bad = !result.Good
 			}
 		}
 	}
 	for _, act := range f.Acts {
-		if (act.Environment == name || act.Environment == "") && act.Release == r {
+		if (act.Environment == name || act.Environment == "") && act.VersionName == r {
 			switch act.Kind {
 			case MarkBad:
 				bad = true
@@ -133,7 +134,7 @@ func holdCandidate(t failer, d *Decision, at int) {
 	var all []int
 	for place := max(0, oldest); ok && place < len(c.catalogue.versions); place++ {
 		version := c.catalogue.versions[place]
-		if !c.isBad(version.Release()) && !version.Withdrawn && c.letIn(version.Release(), place, false) {
+		if !c.isBad(version.VersionName()) && !version.Withdrawn && c.letIn(version.VersionName(), place, false) {
 			all = append(all, place)
 		}
 	}
@@ -150,7 +151,7 @@ func holdStates(t failer, d *Decision, at int, name string) {
 	t.Helper()
 	there := 0
 	for place, state := range d.States(at) {
-		r := d.catalogue.versions[place].Release()
+		r := d.catalogue.versions[place].VersionName()
 		if state == Current || state == Deploying {
 			there++
 			if r != d.Outcomes[at].Has {
@@ -182,7 +183,7 @@ func settled(t failer, a *Application, c *Catalogue, f *Facts, d *Decision) {
 			if n := len(e.Stays); n > 0 {
 				e.Stays[n-1].End = f.Now
 			}
-			e.Stays = append(e.Stays, Stay{Release: o.Wants, Start: f.Now, Back: o.Back, Content: "new"})
+			e.Stays = append(e.Stays, Stay{VersionName: o.Wants, Start: f.Now, Back: o.Back, Content: "new"})
 		}
 		made.Environments[name] = e
 	}
@@ -190,7 +191,7 @@ func settled(t failer, a *Application, c *Catalogue, f *Facts, d *Decision) {
 	for i, o := range next.Outcomes {
 		// What has no place passed nothing by, so what comes after it is a choice of its own.
 		place, _ := c.place(d.Outcomes[i].Has)
-		comparable := place != nowhere || d.Outcomes[i].Has == Release{}
+		comparable := place != nowhere || d.Outcomes[i].Has == intent.VersionName{}
 		if d.Outcomes[i].Edit && o.Edit && d.Outcomes[i].Why != FollowsRollout && comparable {
 			t.Fatalf("%s is edited twice: %+v, then %+v; acts %+v, %+v", a.Environments()[i], d.Outcomes[i], o, f.Acts, *f.Environments[a.Environments()[i]])
 		}
@@ -212,7 +213,7 @@ func newSmallWorld() smallWorld {
 		return func() *Environment { return had(slices.Clone(stays)...) }
 	}
 	back := act(RollBack, "prod", 1, 8)
-	back.Had, back.Newest = release(2), release(3)
+	back.Had, back.Newest = named(2), named(3)
 	force := act(Force, "prod", 3, 8)
 	force.Constraint = "tested"
 	single := []Act{
@@ -234,20 +235,20 @@ func newSmallWorld() smallWorld {
 	}
 	veto := func(n, back int) func(*Environment) {
 		return func(e *Environment) {
-			v := Veto{Release: release(n), At: after(7), Rollout: "web"}
+			v := Veto{VersionName: named(n), At: after(7), Rollout: "web"}
 			if back > 0 {
-				v.BackTo = release(back)
+				v.BackTo = named(back)
 			}
 			e.Vetoes = []Veto{v}
 		}
 	}
 	w.troubles = []func(*Environment){
 		func(*Environment) {}, func(e *Environment) { e.Rollout = true }, func(e *Environment) { e.Verifying = true }, func(e *Environment) { e.Trouble = Unreachable },
-		func(e *Environment) { e.EditedAt = after(7) }, veto(2, 1), veto(3, 0), func(e *Environment) { e.Failures = []Failure{{release(3), 3, after(7)}} },
+		func(e *Environment) { e.EditedAt = after(7) }, veto(2, 1), veto(3, 0), func(e *Environment) { e.Failures = []Failure{{named(3), 3, after(7)}} },
 	}
 	w.votes = [][]Vote{nil, {approval(2, "prod", "user:ann", 5)}, {approval(2, "prod", "user:ann", 5), approval(3, "prod", "user:bo", 5)}}
 	smoke := func(n int, good bool) Result {
-		return Result{Environment: "test", Name: "smoke", Release: release(n), Content: fmt.Sprintf("content-%d", n), At: after(6), Good: good}
+		return Result{Environment: "test", Name: "smoke", VersionName: named(n), Content: fmt.Sprintf("content-%d", n), At: after(6), Good: good}
 	}
 	w.results = [][]Result{nil, {smoke(2, true), smoke(3, true)}, {smoke(2, false), smoke(3, true)}}
 	return w
@@ -358,7 +359,7 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		if name == "" && !slices.Contains([]ActKind{MarkBad, MarkGood, Pause, Resume, Hotfix}, one.Kind) {
 			continue
 		}
-		one.Had, one.Constraint = release(number.Draw(t, "had")), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
+		one.Had, one.Constraint = named(number.Draw(t, "had")), rapid.SampledFrom([]string{"people", "tested", "smoke", "hours"}).Draw(t, "constraint")
 		f.Acts = append(f.Acts, one)
 	}
 	// Acts are stored in their order.
@@ -375,7 +376,7 @@ func drawWorld(t *rapid.T) (*Application, *Catalogue, *Facts) {
 		versions = append(versions, v)
 	}
 	for i := range f.Acts {
-		f.Acts[i].Newest = release(len(versions))
+		f.Acts[i].Newest = named(len(versions))
 	}
 	a, err := New(&intentpb.Delivery{Name: "web", Versions: "images", Environments: specs})
 	if err != nil {
@@ -410,9 +411,9 @@ func drawEnvironment(t *rapid.T, number *rapid.Generator[int], hour *rapid.Gener
 		at = next
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "vetoes") {
-		veto := Veto{Release: release(number.Draw(t, "veto")), At: after(hour.Draw(t, "found"))}
+		veto := Veto{VersionName: named(number.Draw(t, "veto")), At: after(hour.Draw(t, "found"))}
 		if rapid.Bool().Draw(t, "went back") {
-			veto.BackTo = release(number.Draw(t, "back"))
+			veto.BackTo = named(number.Draw(t, "back"))
 		}
 		e.Vetoes = append(e.Vetoes, veto)
 	}

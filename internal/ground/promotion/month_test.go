@@ -3,6 +3,7 @@ package promotion
 import (
 	"encoding/json"
 	"fmt"
+	"lehr.dev/internal/ground/intent"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -24,19 +25,19 @@ type month struct {
 	// due are things that happen at a time.
 	due []event
 	// harms says how a version is bad; versions that are not in it are good.
-	harms map[Release]string
+	harms map[intent.VersionName]string
 	// asked are the versions that somebody was asked about.
-	asked map[Release]bool
+	asked map[intent.VersionName]bool
 	// bounds are the latest of the earliest times that were told.
 	bounds map[cell]time.Time
 	// acted are versions that people pushed forward, of which earlier estimates say nothing.
-	acted map[Release]bool
+	acted map[intent.VersionName]bool
 	edits []edit
 }
 
 type cell struct {
 	environment string
-	release     Release
+	version     intent.VersionName
 }
 
 type event struct {
@@ -75,8 +76,8 @@ func TestAMonth(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			m := &month{
-				t: t, random: rand.New(rand.NewPCG(seed, 1)), harms: map[Release]string{}, asked: map[Release]bool{},
-				bounds: map[cell]time.Time{}, acted: map[Release]bool{}, facts: Facts{Environments: map[string]*Environment{}},
+				t: t, random: rand.New(rand.NewPCG(seed, 1)), harms: map[intent.VersionName]string{}, asked: map[intent.VersionName]bool{},
+				bounds: map[cell]time.Time{}, acted: map[intent.VersionName]bool{}, facts: Facts{Environments: map[string]*Environment{}},
 			}
 			m.restart()
 			for now := monthStart; now.Before(monthStart.AddDate(0, 1, 0)); now = now.Add(step) {
@@ -115,8 +116,8 @@ func (m *month) after(d time.Duration, do func()) {
 	m.due = append(m.due, event{m.facts.Now.Add(d), do})
 }
 
-func (m *month) act(kind ActKind, environment string, r Release) {
-	m.facts.Acts = append(m.facts.Acts, Act{Kind: kind, Environment: environment, Release: r, By: "user:ann", Reason: "because", At: m.facts.Now})
+func (m *month) act(kind ActKind, environment string, r intent.VersionName) {
+	m.facts.Acts = append(m.facts.Acts, Act{Kind: kind, Environment: environment, VersionName: r, By: "user:ann", Reason: "because", At: m.facts.Now})
 }
 
 func (m *month) last(environment string) *Stay {
@@ -127,26 +128,26 @@ func (m *month) last(environment string) *Stay {
 	return &stays[len(stays)-1]
 }
 
-// happen is what the time brings: releases, acts of people, and what was begun before.
+// happen is what the time brings: versions, acts of people, and what was begun before.
 func (m *month) happen() {
 	now := m.facts.Now
 	if hour, minute := now.Hour(), now.Minute(); minute == 0 && (hour == 10 || hour == 16) {
-		m.release()
+		m.named()
 	}
 	day := int(now.Sub(monthStart) / (24 * time.Hour))
 	if now.Sub(monthStart)%(24*time.Hour) == 0 {
 		switch day {
 		case 8:
-			m.act(Pin, "prod-us", m.last("prod-us").Release)
+			m.act(Pin, "prod-us", m.last("prod-us").VersionName)
 		case 11:
-			m.act(Unpin, "prod-us", Release{})
+			m.act(Unpin, "prod-us", intent.VersionName{})
 		case 14:
-			m.act(Pause, "", Release{})
+			m.act(Pause, "", intent.VersionName{})
 		case 15:
-			m.act(Resume, "", Release{})
+			m.act(Resume, "", intent.VersionName{})
 		case 16:
-			m.act(Hotfix, "", m.versions[len(m.versions)-1].Release())
-			m.acted[m.versions[len(m.versions)-1].Release()] = true
+			m.act(Hotfix, "", m.versions[len(m.versions)-1].VersionName())
+			m.acted[m.versions[len(m.versions)-1].VersionName()] = true
 		}
 	}
 	due := m.due
@@ -163,14 +164,14 @@ func (m *month) happen() {
 	}
 }
 
-func (m *month) release() {
+func (m *month) named() {
 	n := len(m.versions) + 1
 	v := version(n)
 	v.Created = m.facts.Now
 	m.versions = append(m.versions, v)
 	// One of each week's fourteen is bad; so is what comes to production third and fifth.
 	if n%14 == 6 {
-		m.harms[v.Release()] = []string{"smoke", "stuck"}[n/14%2]
+		m.harms[v.VersionName()] = []string{"smoke", "stuck"}[n/14%2]
 	}
 }
 
@@ -206,11 +207,11 @@ func (m *month) pass() {
 func (m *month) note(d *Decision) {
 	for _, v := range m.versions[max(0, len(m.versions)-5):] {
 		for _, name := range m.app.Environments() {
-			x, err := d.Explain(name, v.Release())
+			x, err := d.Explain(name, v.VersionName())
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			if key := (cell{name, v.Release()}); x.Estimate.At.After(m.bounds[key]) && (x.State == Pending || x.State == Approved) {
+			if key := (cell{name, v.VersionName()}); x.Estimate.At.After(m.bounds[key]) && (x.State == Pending || x.State == Approved) {
 				m.bounds[key] = x.Estimate.At
 			}
 		}
@@ -226,7 +227,7 @@ func (m *month) verify(name string, verifications []string) {
 	m.after(30*time.Minute, func() {
 		m.facts.Environments[name].Verifying = false
 		m.facts.Results = append(m.facts.Results, Result{
-			Environment: name, Name: verifications[0], Release: stay.Release, Content: stay.Content, At: m.facts.Now, Good: m.harms[stay.Release] != "smoke",
+			Environment: name, Name: verifications[0], VersionName: stay.VersionName, Content: stay.Content, At: m.facts.Now, Good: m.harms[stay.VersionName] != "smoke",
 		})
 	})
 }
@@ -234,7 +235,7 @@ func (m *month) verify(name string, verifications []string) {
 // ask people about versions that wait for them: most approve some time, some never do.
 func (m *month) ask(d *Decision) {
 	for _, v := range m.versions[max(0, len(m.versions)-12):] {
-		r := v.Release()
+		r := v.VersionName()
 		x, err := d.Explain("prod-eu", r)
 		if err != nil {
 			m.t.Fatal(err)
@@ -247,7 +248,7 @@ func (m *month) ask(d *Decision) {
 			continue
 		}
 		m.after(time.Duration(1+m.random.IntN(30))*time.Hour, func() {
-			m.facts.Votes = append(m.facts.Votes, Vote{Environment: "prod-eu", Constraint: "people", Release: r, By: "user:bo", Roles: []string{approver}, At: m.facts.Now, Approve: true})
+			m.facts.Votes = append(m.facts.Votes, Vote{Environment: "prod-eu", Constraint: "people", VersionName: r, By: "user:bo", Roles: []string{approver}, At: m.facts.Now, Approve: true})
 		})
 	}
 }
@@ -258,7 +259,7 @@ func (m *month) set(name string, o Outcome) {
 	if n := len(e.Stays); n > 0 {
 		e.Stays[n-1].End = m.facts.Now
 	}
-	e.Stays = append(e.Stays, Stay{Release: o.Wants, Start: m.facts.Now, Content: fmt.Sprintf("%s-%d", o.Wants.Digest, len(e.Stays)), Back: o.Back})
+	e.Stays = append(e.Stays, Stay{VersionName: o.Wants, Start: m.facts.Now, Content: fmt.Sprintf("%s-%d", o.Wants.Digest, len(e.Stays)), Back: o.Back})
 	if n := len(e.Stays); name == "prod-eu" && o.Why == LetIn && (n == 3 || n == 5) {
 		m.harms[o.Wants] = map[int]string{3: "rollout", 5: "person"}[n]
 	}
@@ -281,7 +282,7 @@ func (m *month) set(name string, o Outcome) {
 		e.Rollout = true
 		m.after(time.Hour, func() {
 			e := m.facts.Environments[name]
-			e.Vetoes = append(e.Vetoes, Veto{Release: o.Wants, At: m.facts.Now, Rollout: "web", BackTo: o.Has})
+			e.Vetoes = append(e.Vetoes, Veto{VersionName: o.Wants, At: m.facts.Now, Rollout: "web", BackTo: o.Has})
 			m.after(30*time.Minute, func() { m.facts.Environments[name].Rollout = false })
 		})
 	case inProduction:
@@ -318,11 +319,11 @@ func (m *month) allowed(e edit) {
 	switch e.environment {
 	case "prod-eu":
 		zone, first, last, most = "Europe/London", 9, 17, 2
-		voted := slices.ContainsFunc(m.facts.Votes, func(v Vote) bool { return v.Release == r && e.at.Sub(v.At) < 48*time.Hour })
+		voted := slices.ContainsFunc(m.facts.Votes, func(v Vote) bool { return v.VersionName == r && e.at.Sub(v.At) < 48*time.Hour })
 		if !voted && !m.acted[r] {
 			fail("nobody approved it")
 		}
-		if !slices.ContainsFunc(m.facts.Results, func(s Result) bool { return s.Release == r && s.Good }) {
+		if !slices.ContainsFunc(m.facts.Results, func(s Result) bool { return s.VersionName == r && s.Good }) {
 			fail("it was not verified")
 		}
 	case "prod-us":
@@ -357,13 +358,13 @@ func (m *month) judgeAll() {
 	causes := map[BadCause]int{}
 	for _, name := range m.app.Environments() {
 		for _, v := range m.versions {
-			x, err := d.Explain(name, v.Release())
+			x, err := d.Explain(name, v.VersionName())
 			if err != nil {
 				m.t.Fatal(err)
 			}
 			seen[x.State]++
 			causes[x.Mark.Cause]++
-			wasSet := slices.ContainsFunc(m.edits, func(e edit) bool { return e.environment == name && e.outcome.Wants == v.Release() })
+			wasSet := slices.ContainsFunc(m.edits, func(e edit) bool { return e.environment == name && e.outcome.Wants == v.VersionName() })
 			explained := false
 			switch x.State {
 			case Vetoed:
@@ -381,7 +382,7 @@ func (m *month) judgeAll() {
 				m.t.Errorf("%s in %s is %d, which nothing explains: %+v", v.Name, name, x.State, x)
 			}
 		}
-		if harm := m.harms[m.last(name).Release]; harm != "" && name != "test" && m.facts.Now.Sub(m.last(name).Start) > 12*time.Hour {
+		if harm := m.harms[m.last(name).VersionName]; harm != "" && name != "test" && m.facts.Now.Sub(m.last(name).Start) > 12*time.Hour {
 			m.t.Errorf("%s is left with %s, which is bad: %s", name, m.last(name).Name, harm)
 		}
 	}

@@ -32,7 +32,7 @@ func TestNothingSelectedLetsNothingIn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			explained, err := a.Decide(catalogue(t, version(1), version(2), version(3)), &facts).Explain("prod", release(2))
+			explained, err := a.Decide(catalogue(t, version(1), version(2), version(3)), &facts).Explain("prod", named(2))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"lehr.dev/internal/ground/intent"
 	"path"
 	"slices"
 	"strings"
@@ -89,9 +90,9 @@ type Verdict struct {
 	Reason string
 }
 
-// stint is all that an environment had of one release.
+// stint is all that an environment had of one version.
 type stint struct {
-	release Release
+	version intent.VersionName
 	// last of its stays.
 	last *Stay
 	good bool
@@ -99,8 +100,8 @@ type stint struct {
 	longest, total time.Duration
 }
 
-// judge says what a constraint says of a release. Place is the release's.
-func (d *decider) judge(at, number int, r Release, place int) Verdict {
+// judge says what a constraint says of a version. Place is the version's.
+func (d *decider) judge(at, number int, r intent.VersionName, place int) Verdict {
 	e := &d.app.environments[at]
 	c := &e.constraints[number]
 	if act, cause := d.index.forcedPast(e, c.spec, r); act != nil {
@@ -133,14 +134,14 @@ func (d *decider) judge(at, number int, r Release, place int) Verdict {
 
 func met() Verdict { return Verdict{Status: Passes, Cause: Met} }
 
-// nothingSelected lets nothing in: nobody was well with the release.
+// nothingSelected lets nothing in: nobody was well with the version.
 func nothingSelected(selectors []string) Verdict {
 	return Verdict{Status: Waits, Cause: NothingSelected, Environment: strings.Join(selectors, ", ")}
 }
 
 // dependsOn is that of the environment that is furthest from letting it in, or with any of the
 // one that is nearest.
-func (d *decider) dependsOn(c *constraint, spec *intentpb.DependsOn, r Release, place int) (worst Verdict) {
+func (d *decider) dependsOn(c *constraint, spec *intentpb.DependsOn, r intent.VersionName, place int) (worst Verdict) {
 	stable := spec.GetStable().AsDuration()
 	if len(c.empty) > 0 && (!spec.GetAny() || len(c.environments) == 0) {
 		return nothingSelected(c.empty)
@@ -158,8 +159,8 @@ func (d *decider) dependsOn(c *constraint, spec *intentpb.DependsOn, r Release, 
 	return worst
 }
 
-// wellWith says whether an environment was well with a release for so long.
-func (d *decider) wellWith(on int, r Release, place int, stable time.Duration) Verdict {
+// wellWith says whether an environment was well with a version for so long.
+func (d *decider) wellWith(on int, r intent.VersionName, place int, stable time.Duration) Verdict {
 	e := &d.app.environments[on]
 	v := Verdict{Status: Waits, Environment: e.spec.GetName(), NeedsTime: stable}
 	stint := d.stint(on, r, place)
@@ -190,7 +191,7 @@ func (d *decider) wellWith(on int, r Release, place int, stable time.Duration) V
 }
 
 // soaks is that of the environment that has had it for the least time.
-func (d *decider) soaks(c *constraint, spec *intentpb.DeliverySoak, r Release, place int) (least Verdict) {
+func (d *decider) soaks(c *constraint, spec *intentpb.DeliverySoak, r intent.VersionName, place int) (least Verdict) {
 	needs := spec.GetTime().AsDuration()
 	if len(c.empty) > 0 {
 		return nothingSelected(c.empty)
@@ -221,7 +222,7 @@ func (d *decider) soaks(c *constraint, spec *intentpb.DeliverySoak, r Release, p
 }
 
 // judgement counts the newest vote of each person who has one of the roles.
-func (d *decider) judgement(at, number int, spec *intentpb.Judgement, r Release, place int) Verdict {
+func (d *decider) judgement(at, number int, spec *intentpb.Judgement, r intent.VersionName, place int) Verdict {
 	e := &d.app.environments[at]
 	v := Verdict{Status: Waits, Cause: NeedsPeople, Needs: max(1, int(spec.GetQuorum()))}
 	newest := map[string]*Vote{}
@@ -303,7 +304,7 @@ func (d *decider) age(spec *intentpb.VersionAge, place int) Verdict {
 }
 
 // denied compares names without a leading "v".
-func (d *decider) denied(list *intentpb.DeniedVersions, r Release, place int) Verdict {
+func (d *decider) denied(list *intentpb.DeniedVersions, r intent.VersionName, place int) Verdict {
 	name := strings.TrimPrefix(r.Name, "v")
 	commit := ""
 	if place != nowhere {
@@ -331,8 +332,8 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// outside is the newest result that others stored for the release.
-func (d *decider) outside(e *environment, c *constraint, spec *intentpb.OutsideVerdict, r Release) Verdict {
+// outside is the newest result that others stored for the version.
+func (d *decider) outside(e *environment, c *constraint, spec *intentpb.OutsideVerdict, r intent.VersionName) Verdict {
 	result := d.index.results[actKey{e.spec.GetName(), c.spec.GetName(), r}]
 	switch {
 	case result == nil, result.Good && result.hasExpired(d.facts.Now, spec.GetExpires()):

@@ -17,7 +17,7 @@ func TestVerdicts(t *testing.T) {
 		return environments("test", had(stays...), "prod", had(stayed(1, 1.5, 2, -1)))
 	}
 	smoked := func(content string, good bool, hour float64) []Result {
-		return []Result{{Environment: "test", Name: "smoke", Release: release(2), Content: content, At: after(hour), Good: good, Reason: "told"}}
+		return []Result{{Environment: "test", Name: "smoke", VersionName: named(2), Content: content, At: after(hour), Good: good, Reason: "told"}}
 	}
 	wentBack := stayed(1, 3, 3, -1)
 	wentBack.Back = true
@@ -81,21 +81,21 @@ func TestVerdicts(t *testing.T) {
 		{"not denied", []*intentpb.DeliveryEnvironment{env("prod", deny("1.2"))}, Facts{}, 10, Verdict{Status: Passes, Cause: Met}},
 		{"of a kind that is not known", []*intentpb.DeliveryEnvironment{env("prod", &intentpb.DeliveryConstraint{Name: "newer"})}, Facts{}, 10, Verdict{Status: Refuses}},
 		{"who asks has no answer yet", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{}, 10, Verdict{Status: Waits, Cause: NoResult}},
-		{"asked, and no answer", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{answer(2, 4, false), {Environment: "prod", Name: "quiet", Release: release(2), Content: answer(2, 4, true).Content, At: after(5), Unanswered: true, Reason: "refused"}}}, 10, Verdict{Status: Waits, Cause: NoResult, Reason: "refused"}},
+		{"asked, and no answer", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{answer(2, 4, false), {Environment: "prod", Name: "quiet", VersionName: named(2), Content: answer(2, 4, true).Content, At: after(5), Unanswered: true, Reason: "refused"}}}, 10, Verdict{Status: Waits, Cause: NoResult, Reason: "refused"}},
 		{"it says no", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{answer(2, 4, true), answer(2, 5, false)}}, 10, Verdict{Status: Waits, Cause: SaysNo, Reason: "as asked"}},
 		{"it passes", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{answer(2, 4, false), answer(2, 5, true)}}, 10, Verdict{Status: Passes, Cause: Met, Reason: "as asked"}},
 		{"a pass of another version", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{answer(1, 4, true), answer(3, 4, true)}}, 10, Verdict{Status: Waits, Cause: NoResult}},
-		{"a pass of somebody else", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{{Environment: "prod", Name: "quiet", Release: release(2), Content: "who was asked before", At: after(5), Good: true}}}, 10, Verdict{Status: Waits, Cause: NoResult}},
+		{"a pass of somebody else", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{{Environment: "prod", Name: "quiet", VersionName: named(2), Content: "who was asked before", At: after(5), Good: true}}}, 10, Verdict{Status: Waits, Cause: NoResult}},
 		{"a pass has expired", []*intentpb.DeliveryEnvironment{env("prod", asking(5*time.Hour))}, Facts{Results: []Result{answer(2, 5, true)}}, 10, Verdict{Status: Waits, Cause: NoResult}},
 		{"a pass is over by its own word", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{passUntil(9)}}, 10, Verdict{Status: Waits, Cause: NoResult}},
 		{"a pass counts until it is over", []*intentpb.DeliveryEnvironment{env("prod", asking(0))}, Facts{Results: []Result{passUntil(11)}}, 10, Verdict{Status: Passes, Cause: Met, Reason: "as asked"}},
 		{"nobody has said", []*intentpb.DeliveryEnvironment{env("prod", canary())}, Facts{}, 10, Verdict{Status: Waits, Cause: NoResult}},
-		{"found bad", []*intentpb.DeliveryEnvironment{env("prod", canary())}, Facts{Results: []Result{{Environment: "prod", Name: "canary", Release: release(2), At: after(3), Good: true}, {Environment: "prod", Name: "canary", Release: release(2), At: after(4), Reason: "slow"}}}, 10, Verdict{Status: Refuses, Cause: ResultBad, Reason: "slow"}},
+		{"found bad", []*intentpb.DeliveryEnvironment{env("prod", canary())}, Facts{Results: []Result{{Environment: "prod", Name: "canary", VersionName: named(2), At: after(3), Good: true}, {Environment: "prod", Name: "canary", VersionName: named(2), At: after(4), Reason: "slow"}}}, 10, Verdict{Status: Refuses, Cause: ResultBad, Reason: "slow"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := application(t, test.app...)
 			test.facts.Now = after(test.now)
-			x, err := a.Decide(upTo(t, 3), &test.facts).Explain("prod", release(2))
+			x, err := a.Decide(upTo(t, 3), &test.facts).Explain("prod", named(2))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestEstimates(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.facts.Now = after(test.now)
-			x, err := a.Decide(upTo(t, 3), &test.facts).Explain("prod", release(test.n))
+			x, err := a.Decide(upTo(t, 3), &test.facts).Explain("prod", named(test.n))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestEstimatesOfAnalyses(t *testing.T) {
 	}
 	a := application(t, staging, env("prod", dependsOn(0, "staging")), env("later", dependsOn(3*time.Hour, "staging")))
 	both := []Awaited{{"staging", "errors"}, {"staging", "smoke"}}
-	good := Result{Environment: "staging", Name: "errors", Release: release(2), Content: "content-2", At: after(5), Good: true}
+	good := Result{Environment: "staging", Name: "errors", VersionName: named(2), Content: "content-2", At: after(5), Good: true}
 	inStaging := environments("staging", had(stayed(2, 2, 3, -1)))
 	for _, test := range []struct {
 		name        string
@@ -174,7 +174,7 @@ func TestEstimatesOfAnalyses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.facts.Now, test.facts.Lengths = after(4), map[string]time.Duration{"error-rate": 2 * time.Hour}
-			x, err := a.Decide(upTo(t, 3), &test.facts).Explain(test.environment, release(2))
+			x, err := a.Decide(upTo(t, 3), &test.facts).Explain(test.environment, named(2))
 			if err != nil {
 				t.Fatal(err)
 			}

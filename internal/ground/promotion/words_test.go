@@ -27,11 +27,11 @@ func TestWords(t *testing.T) {
 		{[]Act{act(Pin, "staging", 2, 11)}, "staging", 3, "1.3.0 is not in staging: user:ann pinned the environment to 1.2.0. It does not come by itself"},
 	} {
 		f.Acts = test.acts
-		x, err := a.Decide(upTo(t, 3), f).Explain(test.environment, release(test.n))
+		x, err := a.Decide(upTo(t, 3), f).Explain(test.environment, named(test.n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := x.Words(release(test.n).Name, test.environment); got != test.want {
+		if got := x.Words(named(test.n).Name, test.environment); got != test.want {
 			t.Errorf("%s\nwant %s", got, test.want)
 		}
 	}

@@ -2,6 +2,7 @@ package promotion
 
 import (
 	"fmt"
+	"lehr.dev/internal/ground/intent"
 	"testing"
 	"time"
 
@@ -73,9 +74,9 @@ func asking(expires time.Duration) *intentpb.DeliveryConstraint {
 	return &intentpb.DeliveryConstraint{Name: "quiet", Kind: &intentpb.DeliveryConstraint_Asked{Asked: spec}}
 }
 
-// answer of the plugin about a release, after so many hours.
+// answer of the plugin about a version, after so many hours.
 func answer(number, hours int, good bool) Result {
-	return Result{Environment: "prod", Name: "quiet", Release: release(number), Content: AskedDigest(asking(0).GetAsked()).String(), At: after(float64(hours)), Good: good, Reason: "as asked"}
+	return Result{Environment: "prod", Name: "quiet", VersionName: named(number), Content: AskedDigest(asking(0).GetAsked()).String(), At: after(float64(hours)), Good: good, Reason: "as asked"}
 }
 
 // passUntil is a pass that says itself until when it counts.
@@ -94,13 +95,13 @@ func application(t testing.TB, environments ...*intentpb.DeliveryEnvironment) *A
 	return a
 }
 
-func release(n int) Release {
-	return Release{fmt.Sprintf("1.%d.0", n), fmt.Sprintf("sha256:%d", n)}
+func named(n int) intent.VersionName {
+	return intent.VersionName{Name: fmt.Sprintf("1.%d.0", n), Digest: fmt.Sprintf("sha256:%d", n)}
 }
 
 // version n was made n hours after the start.
 func version(n int) Version {
-	return Version{Version: ordering.Version{Name: release(n).Name, Created: after(float64(n))}, Digest: release(n).Digest, Commit: fmt.Sprintf("%07x", n)}
+	return Version{Version: ordering.Version{Name: named(n).Name, Created: after(float64(n))}, Digest: named(n).Digest, Commit: fmt.Sprintf("%07x", n)}
 }
 
 func catalogue(t testing.TB, versions ...Version) *Catalogue {
@@ -127,7 +128,7 @@ func upTo(t testing.TB, n int) *Catalogue {
 
 // stayed is a stay of version n from an hour on, good since another; negative hours are never.
 func stayed(n int, from, good, until float64) Stay {
-	s := Stay{Release: release(n), Start: after(from), Content: fmt.Sprintf("content-%d", n)}
+	s := Stay{VersionName: named(n), Start: after(from), Content: fmt.Sprintf("content-%d", n)}
 	if good >= 0 {
 		s.GoodSince = after(good)
 	}
@@ -140,5 +141,5 @@ func stayed(n int, from, good, until float64) Stay {
 func had(stays ...Stay) *Environment { return &Environment{Stays: stays} }
 
 func approval(n int, environment, by string, hour float64) Vote {
-	return Vote{Environment: environment, Constraint: "people", Release: release(n), By: by, Roles: []string{"approver"}, At: after(hour), Approve: true}
+	return Vote{Environment: environment, Constraint: "people", VersionName: named(n), By: by, Roles: []string{"approver"}, At: after(hour), Approve: true}
 }

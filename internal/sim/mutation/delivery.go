@@ -61,8 +61,8 @@ var delivered = []Mutant{
 	},
 	{
 		Name: "verdict-of-another-version", Of: Delivering, File: "internal/ground/promotion/marks.go",
-		Old: "result := x.results[actKey{e.spec.GetName(), name, stay.Release}]",
-		New: "result := x.results[actKey{e.spec.GetName(), name, stay.Release}]\n\tfor key, other := range x.results {\n\t\t" +
+		Old: "result := x.results[actKey{e.spec.GetName(), name, stay.VersionName}]",
+		New: "result := x.results[actKey{e.spec.GetName(), name, stay.VersionName}]\n\tfor key, other := range x.results {\n\t\t" +
 			"if mutant.On(\"verdict-of-another-version\") && other.Good && key.environment == e.spec.GetName() && key.constraint == name {\n\t\t\t" +
 			"result = &Result{Content: stay.Content, Good: true, At: other.At}\n\t\t}\n\t}",
 		Breaks: "S19",
@@ -99,7 +99,7 @@ var delivered = []Mutant{
 	{
 		Name: "newer-than-a-pin", Of: Delivering, File: "internal/ground/promotion/choice.go",
 		Old:    `if c.marks.pin != nil {`,
-		New:    "if place, ok := c.candidate(); ok && mutant.On(\"newer-than-a-pin\") {\n\t\treturn c.catalogue.versions[place].Release(), LetIn, NoHold\n\t}\n\tif c.marks.pin != nil {",
+		New:    "if place, ok := c.candidate(); ok && mutant.On(\"newer-than-a-pin\") {\n\t\treturn c.catalogue.versions[place].VersionName(), LetIn, NoHold\n\t}\n\tif c.marks.pin != nil {",
 		Breaks: "S10",
 		Why:    "A newer version that is let in supersedes the one that a person pinned.",
 	},
@@ -126,8 +126,8 @@ var delivered = []Mutant{
 	},
 	{
 		Name: "bad-everywhere-is-bad-nowhere", Of: Delivering, File: "internal/ground/promotion/marks.go",
-		Old:    `m.bad[act.Release] = Mark{MarkedBad, act.By, act.At}`,
-		New:    "if act.Environment == \"\" && mutant.On(\"bad-everywhere-is-bad-nowhere\") {\n\t\t\treturn\n\t\t}\n\t\tm.bad[act.Release] = Mark{MarkedBad, act.By, act.At}",
+		Old:    `m.bad[act.VersionName] = Mark{MarkedBad, act.By, act.At}`,
+		New:    "if act.Environment == \"\" && mutant.On(\"bad-everywhere-is-bad-nowhere\") {\n\t\t\treturn\n\t\t}\n\t\tm.bad[act.VersionName] = Mark{MarkedBad, act.By, act.At}",
 		Breaks: "S20",
 		Why:    "A version that a person found bad in general comes to each environment.",
 	},
@@ -147,8 +147,8 @@ var delivered = []Mutant{
 	},
 	{
 		Name: "withdrawn-is-let-in", Of: Delivering, File: "internal/ground/promotion/choice.go",
-		Old:    `if c.out[place] || version.Withdrawn || !c.letIn(version.Release(), place, false) {`,
-		New:    `if c.out[place] || version.Withdrawn && !mutant.On("withdrawn-is-let-in") || !c.letIn(version.Release(), place, false) {`,
+		Old:    `if c.out[place] || version.Withdrawn || !c.letIn(version.VersionName(), place, false) {`,
+		New:    `if c.out[place] || version.Withdrawn && !mutant.On("withdrawn-is-let-in") || !c.letIn(version.VersionName(), place, false) {`,
 		Breaks: "S19",
 		Why:    "A version that its source no longer lists is let in.",
 	},

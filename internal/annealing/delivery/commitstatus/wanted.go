@@ -41,7 +41,7 @@ func (t *Teller) statuses(host string, m *delivery.Moment) (list []wantedStatus)
 				continue
 			}
 			status := githost.StatusOf(string(m.Home.ID), m.Spec.GetName(), environment, m.Versions[r].Commit, state, text, "")
-			list = append(list, wantedStatus{status, key, delivery.NameOf(r)})
+			list = append(list, wantedStatus{status, key, r})
 		}
 	}
 	return list
@@ -49,7 +49,7 @@ func (t *Teller) statuses(host string, m *delivery.Moment) (list []wantedStatus)
 
 // known are the versions of an environment that the host was told of, the newest first. What is
 // older is told nothing more.
-func (t *Teller) known(prefix string) (releases []promotion.Release) {
+func (t *Teller) known(prefix string) (releases []intent.VersionName) {
 	var keys []string
 	for key := range t.posted {
 		if strings.HasPrefix(key, prefix) {
@@ -69,20 +69,20 @@ func (t *Teller) known(prefix string) (releases []promotion.Release) {
 			continue
 		}
 		version := t.posted[key].Version
-		releases = append(releases, promotion.Release{Name: version.Name, Digest: version.Digest})
+		releases = append(releases, intent.VersionName{Name: version.Name, Digest: version.Digest})
 	}
 	return releases
 }
 
 // current are what an environment has, should have, and may get.
-func current(m *delivery.Moment, decision *promotion.Decision, at int) (releases []promotion.Release) {
+func current(m *delivery.Moment, decision *promotion.Decision, at int) (releases []intent.VersionName) {
 	outcome := decision.Outcomes[at]
 	releases = append(releases, outcome.Has, outcome.Wants)
 	states, ordered := decision.States(at), m.Catalogue.Ordered()
 	left := mostNext
 	for place := len(states) - 1; place >= 0 && left > 0; place-- {
 		if states[place] == promotion.Pending || states[place] == promotion.Approved {
-			releases = append(releases, ordered[place].Release())
+			releases = append(releases, ordered[place].VersionName())
 			left--
 		}
 	}
@@ -91,12 +91,12 @@ func current(m *delivery.Moment, decision *promotion.Decision, at int) (releases
 
 // standing is the status of a version in an environment, and its text, which changes only with what
 // it says; empty: there is nothing to say. Last is what was said of it before.
-func standing(m *delivery.Moment, decision *promotion.Decision, at int, r promotion.Release, last githost.State) (state githost.State, text string) {
+func standing(m *delivery.Moment, decision *promotion.Decision, at int, r intent.VersionName, last githost.State) (state githost.State, text string) {
 	environment := m.Places[at].Spec.GetName()
 	where := r.Name + " in " + environment
 	wasThere := false
 	for _, stay := range m.Facts.Environments[environment].Stays {
-		wasThere = wasThere || stay.Release == r
+		wasThere = wasThere || stay.VersionName == r
 	}
 	switch decision.State(at, r) {
 	case promotion.Current:
@@ -129,7 +129,7 @@ func standing(m *delivery.Moment, decision *promotion.Decision, at int, r promot
 }
 
 // waitsFor names the first constraint that does not let a version in.
-func waitsFor(decision *promotion.Decision, environment string, r promotion.Release) string {
+func waitsFor(decision *promotion.Decision, environment string, r intent.VersionName) string {
 	explained, err := decision.Explain(environment, r)
 	if err != nil {
 		return ""
