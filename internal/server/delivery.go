@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"lehr.dev/internal/ground/intent"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/spell"
 	"lehr.dev/internal/store"

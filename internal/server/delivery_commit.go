@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"lehr.dev/internal/ground/intent"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/commitgraph"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/store"
 )

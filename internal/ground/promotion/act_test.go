@@ -2,12 +2,12 @@ package promotion
 
 import (
 	"errors"
-	"lehr.dev/internal/ground/intent"
 	"strings"
 	"testing"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 )
 

@@ -53,7 +53,7 @@ func (c *choice) addQuestion(number int, r intent.VersionName) {
 		return
 	}
 	if len(c.questions) == maxQuestions {
-		if c.environment.spec.GetNewer() != intentpb.DeliveryEnvironment_NEWER_QUEUES {
+		if !c.queues() {
 			return
 		}
 		c.questions = append(c.questions[:0], c.questions[1:]...)

@@ -2,11 +2,11 @@ package promotion
 
 import (
 	"iter"
-	"lehr.dev/internal/ground/intent"
 	"maps"
 	"slices"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // choice is what is weighed for one environment.
@@ -74,7 +74,7 @@ func (c *choice) isBad(r intent.VersionName) bool {
 func (c *choice) decide() Outcome {
 	o := Outcome{Has: c.has, Wants: c.has}
 	o.Wants, o.Why, o.Hold = c.target()
-	if o.Questions = c.questions; c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES {
+	if o.Questions = c.questions; c.queues() {
 		slices.Reverse(o.Questions)
 	}
 	o.Back = o.Why == AskedBack || o.Why == WentBack || o.Why == FollowsRollout
@@ -242,14 +242,13 @@ func (c *choice) candidate() (place int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	queues := c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
 	for place := range c.possible(oldest) {
 		version := &c.catalogue.versions[place]
 		if c.out[place] || version.Withdrawn || !c.letIn(version.VersionName(), place, false) {
 			continue
 		}
 		c.passing = append(c.passing, place)
-		if !queues {
+		if c.isImmediate(version.VersionName()) {
 			return place, true
 		}
 	}
@@ -296,6 +295,8 @@ func (c *choice) spoken(number int) (versions []intent.VersionName, ok bool) {
 	one := &c.environment.constraints[number]
 	switch one.spec.GetKind().(type) {
 	case *intentpb.DeliveryConstraint_Judgement, *intentpb.DeliveryConstraint_Outside:
+	case *intentpb.DeliveryConstraint_Released:
+		versions = slices.AppendSeq(versions, maps.Keys(c.index.releases))
 	case *intentpb.DeliveryConstraint_DependsOn, *intentpb.DeliveryConstraint_Soak:
 		for _, on := range one.environments {
 			for i := range c.stints[on] {

@@ -119,16 +119,22 @@ type decider struct {
 // Decide says what each environment should have, and where each version stands. It is the same
 // for the same arguments, and changes none of them.
 func (a *Application) Decide(catalogue *Catalogue, facts *Facts) *Decision {
-	d := &Decision{decider: decider{app: a, catalogue: catalogue, facts: facts, index: newIndex(a, catalogue, facts), windows: map[[2]int]Verdict{}}}
-	places := make([]int32, len(a.environments)*len(catalogue.versions))
-	for i := range a.environments {
-		d.gather(i, places[i*len(catalogue.versions):][:len(catalogue.versions)])
-	}
-	states := make([]State, len(places))
+	d := &Decision{decider: *a.gatherAll(catalogue, facts)}
+	states := make([]State, len(a.environments)*len(catalogue.versions))
 	for i := range a.environments {
 		c := d.newChoice(i)
 		d.Outcomes = append(d.Outcomes, c.decide())
 		d.states = append(d.states, c.fill(states[i*len(catalogue.versions):][:len(catalogue.versions)], &d.Outcomes[i]))
+	}
+	return d
+}
+
+// gatherAll is what decisions rest on.
+func (a *Application) gatherAll(catalogue *Catalogue, facts *Facts) *decider {
+	d := &decider{app: a, catalogue: catalogue, facts: facts, index: newIndex(a, catalogue, facts), windows: map[[2]int]Verdict{}}
+	places := make([]int32, len(a.environments)*len(catalogue.versions))
+	for i := range a.environments {
+		d.gather(i, places[i*len(catalogue.versions):][:len(catalogue.versions)])
 	}
 	return d
 }

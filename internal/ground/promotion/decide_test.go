@@ -1,12 +1,12 @@
 package promotion
 
 import (
-	"lehr.dev/internal/ground/intent"
 	"strings"
 	"testing"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // play is a situation of an application "test" -> "prod", and what is decided for one of them.

@@ -1,10 +1,10 @@
 package promotion
 
 import (
-	"lehr.dev/internal/ground/intent"
 	"time"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 )
 
@@ -97,23 +97,24 @@ func (d *Decision) Explain(environment string, r intent.VersionName) (*Explanati
 	return x, nil
 }
 
-// estimator remembers what it found, since environments are asked by several that depend on
-// them.
+// estimator remembers what it found by environment and place, since environments are asked by several that
+// depend on them.
 type estimator struct {
 	*Decision
-	found map[int]Estimate
+	found map[[2]int]Estimate
 }
 
-func newEstimator(d *Decision) *estimator { return &estimator{d, map[int]Estimate{}} }
+func newEstimator(d *Decision) *estimator { return &estimator{d, map[[2]int]Estimate{}} }
 
 // estimate when a version can be in an environment. Environments depend on each other in no
-// circle, so it ends.
+// circle, and by a lag only for older versions, so it ends.
 func (s *estimator) estimate(at, place int, r intent.VersionName) Estimate {
-	if known, ok := s.found[at]; ok {
+	key := [2]int{at, place}
+	if known, ok := s.found[key]; ok {
 		return known
 	}
 	answer := s.begin(at, place, r)
-	s.found[at] = answer
+	s.found[key] = answer
 	return answer
 }
 
@@ -163,6 +164,10 @@ func (s *estimator) constraint(at, number, place int, r intent.VersionName, answ
 		needs, anyOf = c.spec.GetDependsOn().GetStable().AsDuration(), c.spec.GetDependsOn().GetAny()
 	case c.spec.GetSoak() != nil:
 		needs = c.spec.GetSoak().GetTime().AsDuration()
+	case c.spec.GetReleased() != nil:
+		return s.released(at, v, r, answer)
+	case c.spec.GetLag() != nil:
+		return s.lagging(at, number, place, answer)
 	case c.spec.GetAge() != nil:
 		return v.Until, !v.Until.IsZero()
 	default:

@@ -1,10 +1,11 @@
 package promotion
 
 import (
-	"lehr.dev/internal/ground/intent"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"lehr.dev/internal/ground/intent"
 )
 
 // Facts are all that a decision rests on besides the application and its versions. Whoever asks
@@ -20,6 +21,10 @@ type Facts struct {
 	// Results of verifications and of constraints that others decide, in the order in which they
 	// were stored.
 	Results []Result
+	// Line is the line of releases that brings the application's versions; nil: it is in none, or the line
+	// cannot be read. Member is what the line calls the application, PARTITION/APPLICATION.
+	Line   *Line
+	Member string
 	// Lengths of the validations that analyses are made by, by name: an analysis has no result before it has
 	// lasted that long since the environment was good.
 	Lengths map[string]time.Duration

@@ -2,7 +2,6 @@ package promotion
 
 import (
 	"fmt"
-	"lehr.dev/internal/ground/intent"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 )
 

@@ -1,11 +1,11 @@
 package promotion
 
 import (
-	"lehr.dev/internal/ground/intent"
 	"slices"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // marks are what acts, vetoes and failures come to in one environment.
@@ -51,6 +51,8 @@ const (
 	VerificationBad
 	// RequestClosed: people closed the pull request by which it was to come.
 	RequestClosed
+	// ReleaseAborted: a person aborted each release that brings it.
+	ReleaseAborted
 )
 
 // actKey is what a person forced past or wants judged anew.
@@ -78,6 +80,8 @@ type index struct {
 	results map[actKey]*Result
 	// named are the versions that somebody said something of, by environment and constraint.
 	named map[[2]string][]intent.VersionName
+	// releases that bring versions, in their order.
+	releases map[intent.VersionName][]*Release
 }
 
 func newIndex(a *Application, c *Catalogue, f *Facts) *index {
@@ -117,6 +121,7 @@ func newIndex(a *Application, c *Catalogue, f *Facts) *index {
 			x.name(key)
 		}
 	}
+	x.indexReleases(f)
 	for i := range a.environments {
 		x.marks[i] = x.marksOf(&a.environments[i], f)
 	}
@@ -134,6 +139,7 @@ func (x *index) marksOf(e *environment, f *Facts) marks {
 	m := marks{bad: map[intent.VersionName]Mark{}, failed: map[intent.VersionName]Failure{}, floor: nowhere}
 	name := e.spec.GetName()
 	facts := f.Environments[name]
+	x.markAborted(m.bad)
 	if facts != nil {
 		for _, v := range facts.Vetoes {
 			if v.Request != "" {

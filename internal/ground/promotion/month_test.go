@@ -3,7 +3,6 @@ package promotion
 import (
 	"encoding/json"
 	"fmt"
-	"lehr.dev/internal/ground/intent"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // month is what happens from the middle of October on: test, staging, and production in London

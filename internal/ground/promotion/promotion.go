@@ -85,6 +85,12 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 		}
 	}
 	for _, e := range spec.GetEnvironments() {
+		if spec.GetReleases() != "" {
+			var err error
+			if e, err = withReleases(e); err != nil {
+				return nil, err
+			}
+		}
 		built := environment{spec: e, attempts: defaultAttempts, retry: defaultRetry}
 		if n := e.GetAttempts(); n > 0 {
 			built.attempts = int(n)
@@ -111,6 +117,23 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 	return a, a.refuseCircles()
 }
 
+// withReleases is an environment that takes what releases bring: the first of its constraints says so.
+func withReleases(e *intentpb.DeliveryEnvironment) (*intentpb.DeliveryEnvironment, error) {
+	field := "environments." + e.GetName()
+	if e.GetNewer() != intentpb.DeliveryEnvironment_NEWER_SUPERSEDES {
+		return nil, &Problem{field, fault.New(fault.Invalid, "newer: queues says how versions come, and releases say it here").WithHint("leave it out: a train queues, and an immediate release supersedes")}
+	}
+	for _, c := range e.GetConstraints() {
+		if c.GetName() == ReleasedConstraint {
+			return nil, &Problem{field + ".constraints." + c.GetName(), fault.New(fault.Invalid, "the constraint of the line of releases is called %s", ReleasedConstraint).WithHint("rename this one")}
+		}
+	}
+	e = proto.CloneOf(e)
+	released := &intentpb.DeliveryConstraint{Name: ReleasedConstraint, Kind: &intentpb.DeliveryConstraint_Released{Released: &intentpb.ReleasedVersion{}}}
+	e.Constraints = append([]*intentpb.DeliveryConstraint{released}, e.GetConstraints()...)
+	return e, nil
+}
+
 // Name of the application.
 func (a *Application) Name() string { return a.spec.GetName() }
 
@@ -127,6 +150,9 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 	names := spec.GetDependsOn().GetEnvironments()
 	if soak := spec.GetSoak(); soak != nil {
 		names = soak.GetEnvironments()
+	}
+	if lag := spec.GetLag(); lag != nil {
+		names = lag.GetEnvironments()
 	}
 	for _, name := range names {
 		found, ok := a.byName[name]
@@ -231,7 +257,13 @@ func (a *Application) refuseCircles() error {
 		}
 		marks[i] = open
 		for _, c := range a.environments[i].constraints {
+			if c.spec.GetLag().GetAtMost() > 0 {
+				continue // It waits for older versions there, which come on their own.
+			}
 			for _, next := range c.environments {
+				if next == i && c.spec.GetLag() != nil {
+					continue // It is of the group that it may not be ahead of.
+				}
 				if err := visit(next); err != nil {
 					return err
 				}

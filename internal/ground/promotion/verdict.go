@@ -1,13 +1,13 @@
 package promotion
 
 import (
-	"lehr.dev/internal/ground/intent"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 )
 
 // Status is what a constraint says of a version.
@@ -68,6 +68,22 @@ const (
 	ResultBad
 	// SaysNo: who was asked says no for now.
 	SaysNo
+	// LineUnreadable: the line of releases is not there, or does not have the application.
+	LineUnreadable
+	// NotReleased: no release brings the version.
+	NotReleased
+	// InAborted, InSkipped, InHeld: a person aborted, skipped or holds the release that brings it.
+	InAborted
+	InSkipped
+	InHeld
+	// BehindHeld: a release before it in the train is held.
+	BehindHeld
+	// FirstUnreadable: the application that goes first in the release cannot be read.
+	FirstUnreadable
+	// WentBackThere: the environment had it, and has something older now.
+	WentBackThere
+	// TooFarAhead: the environment would be too far ahead of another one.
+	TooFarAhead
 )
 
 // Verdict is what a constraint says of a version in an environment, with its numbers.
@@ -78,7 +94,12 @@ type Verdict struct {
 	Cause      Cause
 	// Environment that it waits for; empty: none.
 	Environment string
-	// Have of what it Needs: people, or promotions in the window.
+	// Application that it waits for, of a line of releases, and the Version of that; empty: its own.
+	Application, Version string
+	// Release that brings the version; 0: none.
+	Release int
+	// Have of what it Needs: people, promotions in the window, or versions ahead. Of BehindHeld, Have is the
+	// number of the release that is held.
 	Have, Needs int
 	// HaveTime of NeedsTime: an age, a soak, a time without a break.
 	HaveTime, NeedsTime time.Duration
@@ -125,6 +146,10 @@ func (d *decider) judge(at, number int, r intent.VersionName, place int) Verdict
 		v = d.outside(e, c, kind.Outside, r)
 	case *intentpb.DeliveryConstraint_Asked:
 		v = d.judgeAnswer(e, c, kind.Asked, r)
+	case *intentpb.DeliveryConstraint_Released:
+		v = d.judgeReleased(at, r, place)
+	case *intentpb.DeliveryConstraint_Lag:
+		v = d.lags(at, c, kind.Lag, place)
 	default:
 		v = Verdict{Status: Refuses} // A kind that is not known lets nothing in.
 	}

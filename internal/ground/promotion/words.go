@@ -74,7 +74,7 @@ func (x *Explanation) reason() string {
 var badWords = map[BadCause]string{
 	MarkedBad: "it was marked bad by ", RolledBackFrom: "it was known when the environment was rolled back by ",
 	RolloutBad: "it was found bad by the rollout ", VerificationBad: "it was found bad by the verification ",
-	RequestClosed: "people closed the pull request ",
+	RequestClosed: "people closed the pull request ", ReleaseAborted: "its release was aborted by ",
 }
 
 var holdWords = map[Hold]string{
@@ -86,6 +86,14 @@ var holdWords = map[Hold]string{
 
 // Words say what a constraint waits for, with its numbers.
 func (v Verdict) Words() string {
+	if v.Application != "" && v.Cause != FirstUnreadable && v.Cause != WentBackThere {
+		if v.Cause == BadThere {
+			return fmt.Sprintf("%s refuses it with release %d, for %s %s is bad in %s", v.Constraint, v.Release, v.Application, v.Version, v.Environment)
+		}
+		first := v
+		first.Application, first.Constraint = "", v.Application+" "+v.Version
+		return fmt.Sprintf("%s waits with release %d: %s", v.Constraint, v.Release, first.Words())
+	}
 	long := func(d time.Duration) string { return d.Round(time.Second).String() }
 	left := fmt.Sprintf("%s of %s", long(v.HaveTime), long(v.NeedsTime))
 	switch v.Cause {
@@ -129,6 +137,24 @@ func (v Verdict) Words() string {
 			return fmt.Sprintf("%s asks, and gets no answer: %s", v.Constraint, v.Reason)
 		}
 		return v.Constraint + " waits for a verdict"
+	case LineUnreadable:
+		return fmt.Sprintf("%s waits for the line of releases %s, which is not there or does not list the application", v.Constraint, v.Reason)
+	case NotReleased:
+		return v.Constraint + " refuses it, for no release brings it"
+	case InAborted:
+		return fmt.Sprintf("%s refuses it, for %s aborted release %d: %s", v.Constraint, v.By, v.Release, v.Reason)
+	case InSkipped:
+		return fmt.Sprintf("%s refuses it, for %s skipped release %d: %s", v.Constraint, v.By, v.Release, v.Reason)
+	case InHeld:
+		return fmt.Sprintf("%s waits, for %s holds release %d: %s", v.Constraint, v.By, v.Release, v.Reason)
+	case BehindHeld:
+		return fmt.Sprintf("%s waits with release %d behind release %d, which %s holds: %s", v.Constraint, v.Release, v.Have, v.By, v.Reason)
+	case FirstUnreadable:
+		return fmt.Sprintf("%s waits with release %d for %s, which cannot be read", v.Constraint, v.Release, v.Application)
+	case WentBackThere:
+		return fmt.Sprintf("%s waits with release %d for %s %s, which went back in %s", v.Constraint, v.Release, v.Application, v.Version, v.Environment)
+	case TooFarAhead:
+		return fmt.Sprintf("%s waits for %s, which would be %d versions behind, and may be %d", v.Constraint, v.Environment, v.Have, v.Needs)
 	case SaysNo:
 		return fmt.Sprintf("%s says no for now: %s", v.Constraint, v.Reason)
 	case ResultBad:

@@ -2,13 +2,13 @@ package promotion
 
 import (
 	"fmt"
-	"lehr.dev/internal/ground/intent"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
 )
 

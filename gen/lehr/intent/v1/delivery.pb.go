@@ -23,6 +23,54 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ReleaseLine_Mode int32
+
+const (
+	// MODE_TRAIN: an environment takes the releases in their order, each after the one before it converged.
+	ReleaseLine_MODE_TRAIN ReleaseLine_Mode = 0
+	// MODE_IMMEDIATE: it takes the newest, also while another is under way.
+	ReleaseLine_MODE_IMMEDIATE ReleaseLine_Mode = 1
+)
+
+// Enum value maps for ReleaseLine_Mode.
+var (
+	ReleaseLine_Mode_name = map[int32]string{
+		0: "MODE_TRAIN",
+		1: "MODE_IMMEDIATE",
+	}
+	ReleaseLine_Mode_value = map[string]int32{
+		"MODE_TRAIN":     0,
+		"MODE_IMMEDIATE": 1,
+	}
+)
+
+func (x ReleaseLine_Mode) Enum() *ReleaseLine_Mode {
+	p := new(ReleaseLine_Mode)
+	*p = x
+	return p
+}
+
+func (x ReleaseLine_Mode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ReleaseLine_Mode) Descriptor() protoreflect.EnumDescriptor {
+	return file_lehr_intent_v1_delivery_proto_enumTypes[0].Descriptor()
+}
+
+func (ReleaseLine_Mode) Type() protoreflect.EnumType {
+	return &file_lehr_intent_v1_delivery_proto_enumTypes[0]
+}
+
+func (x ReleaseLine_Mode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ReleaseLine_Mode.Descriptor instead.
+func (ReleaseLine_Mode) EnumDescriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1, 0}
+}
+
 type VersionOrder_By int32
 
 const (
@@ -70,11 +118,11 @@ func (x VersionOrder_By) String() string {
 }
 
 func (VersionOrder_By) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_delivery_proto_enumTypes[0].Descriptor()
+	return file_lehr_intent_v1_delivery_proto_enumTypes[1].Descriptor()
 }
 
 func (VersionOrder_By) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_delivery_proto_enumTypes[0]
+	return &file_lehr_intent_v1_delivery_proto_enumTypes[1]
 }
 
 func (x VersionOrder_By) Number() protoreflect.EnumNumber {
@@ -83,7 +131,7 @@ func (x VersionOrder_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use VersionOrder_By.Descriptor instead.
 func (VersionOrder_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2, 0}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // OnBad is what becomes of an environment whose version is bad.
@@ -119,11 +167,11 @@ func (x DeliveryEnvironment_OnBad) String() string {
 }
 
 func (DeliveryEnvironment_OnBad) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_delivery_proto_enumTypes[1].Descriptor()
+	return file_lehr_intent_v1_delivery_proto_enumTypes[2].Descriptor()
 }
 
 func (DeliveryEnvironment_OnBad) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_delivery_proto_enumTypes[1]
+	return &file_lehr_intent_v1_delivery_proto_enumTypes[2]
 }
 
 func (x DeliveryEnvironment_OnBad) Number() protoreflect.EnumNumber {
@@ -132,7 +180,7 @@ func (x DeliveryEnvironment_OnBad) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeliveryEnvironment_OnBad.Descriptor instead.
 func (DeliveryEnvironment_OnBad) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3, 0}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // Newer is which of several versions that are let in comes next.
@@ -168,11 +216,11 @@ func (x DeliveryEnvironment_Newer) String() string {
 }
 
 func (DeliveryEnvironment_Newer) Descriptor() protoreflect.EnumDescriptor {
-	return file_lehr_intent_v1_delivery_proto_enumTypes[2].Descriptor()
+	return file_lehr_intent_v1_delivery_proto_enumTypes[3].Descriptor()
 }
 
 func (DeliveryEnvironment_Newer) Type() protoreflect.EnumType {
-	return &file_lehr_intent_v1_delivery_proto_enumTypes[2]
+	return &file_lehr_intent_v1_delivery_proto_enumTypes[3]
 }
 
 func (x DeliveryEnvironment_Newer) Number() protoreflect.EnumNumber {
@@ -181,7 +229,7 @@ func (x DeliveryEnvironment_Newer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DeliveryEnvironment_Newer.Descriptor instead.
 func (DeliveryEnvironment_Newer) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3, 1}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5, 1}
 }
 
 // Delivery is an application: where its versions come from, how they are ordered, and which
@@ -195,7 +243,9 @@ type Delivery struct {
 	// None only where all of them are selected, and nothing is.
 	Environments []*DeliveryEnvironment `protobuf:"bytes,4,rep,name=environments" json:"environments,omitempty"`
 	// What environments were made of that assets select.
-	Selectors     []*EnvironmentSelector `protobuf:"bytes,5,rep,name=selectors" json:"selectors,omitempty"`
+	Selectors []*EnvironmentSelector `protobuf:"bytes,5,rep,name=selectors" json:"selectors,omitempty"`
+	// The line whose releases bring its versions, as PARTITION/LINE; empty: every version may come.
+	Releases      string `protobuf:"bytes,6,opt,name=releases" json:"releases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -265,6 +315,148 @@ func (x *Delivery) GetSelectors() []*EnvironmentSelector {
 	return nil
 }
 
+func (x *Delivery) GetReleases() string {
+	if x != nil {
+		return x.Releases
+	}
+	return ""
+}
+
+// ReleaseLine is a line of releases. A release names one version each of some of its applications,
+// which go out together.
+type ReleaseLine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// Applications, as PARTITION/APPLICATION. Each of them names the line as well.
+	Applications []string        `protobuf:"bytes,2,rep,name=applications" json:"applications,omitempty"`
+	Order        []*ReleaseOrder `protobuf:"bytes,3,rep,name=order" json:"order,omitempty"`
+	// How releases are made that do not say it.
+	Mode          ReleaseLine_Mode `protobuf:"varint,4,opt,name=mode,enum=lehr.intent.v1.ReleaseLine_Mode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseLine) Reset() {
+	*x = ReleaseLine{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseLine) ProtoMessage() {}
+
+func (x *ReleaseLine) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseLine.ProtoReflect.Descriptor instead.
+func (*ReleaseLine) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ReleaseLine) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReleaseLine) GetApplications() []string {
+	if x != nil {
+		return x.Applications
+	}
+	return nil
+}
+
+func (x *ReleaseLine) GetOrder() []*ReleaseOrder {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *ReleaseLine) GetMode() ReleaseLine_Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return ReleaseLine_MODE_TRAIN
+}
+
+// ReleaseOrder has applications of a release wait for another one of it.
+type ReleaseOrder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The application that goes first, and those that wait for it, as PARTITION/APPLICATION.
+	First string   `protobuf:"bytes,1,opt,name=first" json:"first,omitempty"`
+	Then  []string `protobuf:"bytes,2,rep,name=then" json:"then,omitempty"`
+	// They wait until it is good in all of its environments; else, in the environment of the same name.
+	Whole         bool `protobuf:"varint,3,opt,name=whole" json:"whole,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseOrder) Reset() {
+	*x = ReleaseOrder{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseOrder) ProtoMessage() {}
+
+func (x *ReleaseOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseOrder.ProtoReflect.Descriptor instead.
+func (*ReleaseOrder) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReleaseOrder) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+func (x *ReleaseOrder) GetThen() []string {
+	if x != nil {
+		return x.Then
+	}
+	return nil
+}
+
+func (x *ReleaseOrder) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
 // EnvironmentSelector makes an environment for each value that assets of the partition have, as
 // of the incarnation that says this.
 type EnvironmentSelector struct {
@@ -291,7 +483,7 @@ type EnvironmentSelector struct {
 
 func (x *EnvironmentSelector) Reset() {
 	*x = EnvironmentSelector{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +495,7 @@ func (x *EnvironmentSelector) String() string {
 func (*EnvironmentSelector) ProtoMessage() {}
 
 func (x *EnvironmentSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[1]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +508,7 @@ func (x *EnvironmentSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnvironmentSelector.ProtoReflect.Descriptor instead.
 func (*EnvironmentSelector) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{1}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *EnvironmentSelector) GetEnvironment() string {
@@ -422,7 +614,7 @@ type VersionOrder struct {
 
 func (x *VersionOrder) Reset() {
 	*x = VersionOrder{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +626,7 @@ func (x *VersionOrder) String() string {
 func (*VersionOrder) ProtoMessage() {}
 
 func (x *VersionOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +639,7 @@ func (x *VersionOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionOrder.ProtoReflect.Descriptor instead.
 func (*VersionOrder) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VersionOrder) GetBy() VersionOrder_By {
@@ -521,7 +713,7 @@ type DeliveryEnvironment struct {
 
 func (x *DeliveryEnvironment) Reset() {
 	*x = DeliveryEnvironment{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +725,7 @@ func (x *DeliveryEnvironment) String() string {
 func (*DeliveryEnvironment) ProtoMessage() {}
 
 func (x *DeliveryEnvironment) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +738,7 @@ func (x *DeliveryEnvironment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEnvironment.ProtoReflect.Descriptor instead.
 func (*DeliveryEnvironment) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeliveryEnvironment) GetName() string {
@@ -688,7 +880,7 @@ type DeliveryVerification struct {
 
 func (x *DeliveryVerification) Reset() {
 	*x = DeliveryVerification{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +892,7 @@ func (x *DeliveryVerification) String() string {
 func (*DeliveryVerification) ProtoMessage() {}
 
 func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +905,7 @@ func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryVerification.ProtoReflect.Descriptor instead.
 func (*DeliveryVerification) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeliveryVerification) GetName() string {
@@ -805,7 +997,7 @@ type DeliveryAnalysis struct {
 
 func (x *DeliveryAnalysis) Reset() {
 	*x = DeliveryAnalysis{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +1009,7 @@ func (x *DeliveryAnalysis) String() string {
 func (*DeliveryAnalysis) ProtoMessage() {}
 
 func (x *DeliveryAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +1022,7 @@ func (x *DeliveryAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryAnalysis.ProtoReflect.Descriptor instead.
 func (*DeliveryAnalysis) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeliveryAnalysis) GetValidation() string {
@@ -861,6 +1053,8 @@ type DeliveryConstraint struct {
 	//	*DeliveryConstraint_Deny
 	//	*DeliveryConstraint_Outside
 	//	*DeliveryConstraint_Asked
+	//	*DeliveryConstraint_Released
+	//	*DeliveryConstraint_Lag
 	Kind isDeliveryConstraint_Kind `protobuf_oneof:"kind"`
 	// It holds what goes back as well.
 	Rollbacks bool `protobuf:"varint,20,opt,name=rollbacks" json:"rollbacks,omitempty"`
@@ -872,7 +1066,7 @@ type DeliveryConstraint struct {
 
 func (x *DeliveryConstraint) Reset() {
 	*x = DeliveryConstraint{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1078,7 @@ func (x *DeliveryConstraint) String() string {
 func (*DeliveryConstraint) ProtoMessage() {}
 
 func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1091,7 @@ func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryConstraint.ProtoReflect.Descriptor instead.
 func (*DeliveryConstraint) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeliveryConstraint) GetName() string {
@@ -986,6 +1180,24 @@ func (x *DeliveryConstraint) GetAsked() *AskedVerdict {
 	return nil
 }
 
+func (x *DeliveryConstraint) GetReleased() *ReleasedVersion {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryConstraint_Released); ok {
+			return x.Released
+		}
+	}
+	return nil
+}
+
+func (x *DeliveryConstraint) GetLag() *VersionLag {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryConstraint_Lag); ok {
+			return x.Lag
+		}
+	}
+	return nil
+}
+
 func (x *DeliveryConstraint) GetRollbacks() bool {
 	if x != nil {
 		return x.Rollbacks
@@ -1036,6 +1248,15 @@ type DeliveryConstraint_Asked struct {
 	Asked *AskedVerdict `protobuf:"bytes,9,opt,name=asked,oneof"`
 }
 
+type DeliveryConstraint_Released struct {
+	// Of applications of a line of releases, the first constraint of each environment. No file names it.
+	Released *ReleasedVersion `protobuf:"bytes,10,opt,name=released,oneof"`
+}
+
+type DeliveryConstraint_Lag struct {
+	Lag *VersionLag `protobuf:"bytes,11,opt,name=lag,oneof"`
+}
+
 func (*DeliveryConstraint_DependsOn) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Judgement) isDeliveryConstraint_Kind() {}
@@ -1052,6 +1273,10 @@ func (*DeliveryConstraint_Outside) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Asked) isDeliveryConstraint_Kind() {}
 
+func (*DeliveryConstraint_Released) isDeliveryConstraint_Kind() {}
+
+func (*DeliveryConstraint_Lag) isDeliveryConstraint_Kind() {}
+
 // DependsOn lets in what other environments had and were well with.
 type DependsOn struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1066,7 +1291,7 @@ type DependsOn struct {
 
 func (x *DependsOn) Reset() {
 	*x = DependsOn{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1303,7 @@ func (x *DependsOn) String() string {
 func (*DependsOn) ProtoMessage() {}
 
 func (x *DependsOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1316,7 @@ func (x *DependsOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependsOn.ProtoReflect.Descriptor instead.
 func (*DependsOn) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DependsOn) GetEnvironments() []string {
@@ -1131,7 +1356,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1368,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1381,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Judgement) GetQuorum() uint32 {
@@ -1192,7 +1417,7 @@ type AllowedTimes struct {
 
 func (x *AllowedTimes) Reset() {
 	*x = AllowedTimes{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1429,7 @@ func (x *AllowedTimes) String() string {
 func (*AllowedTimes) ProtoMessage() {}
 
 func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1442,7 @@ func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedTimes.ProtoReflect.Descriptor instead.
 func (*AllowedTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AllowedTimes) GetCalendar() *Calendar {
@@ -1246,7 +1471,7 @@ type DeliverySoak struct {
 
 func (x *DeliverySoak) Reset() {
 	*x = DeliverySoak{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1483,7 @@ func (x *DeliverySoak) String() string {
 func (*DeliverySoak) ProtoMessage() {}
 
 func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1496,7 @@ func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverySoak.ProtoReflect.Descriptor instead.
 func (*DeliverySoak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeliverySoak) GetEnvironments() []string {
@@ -1298,7 +1523,7 @@ type VersionAge struct {
 
 func (x *VersionAge) Reset() {
 	*x = VersionAge{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1535,7 @@ func (x *VersionAge) String() string {
 func (*VersionAge) ProtoMessage() {}
 
 func (x *VersionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1548,7 @@ func (x *VersionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionAge.ProtoReflect.Descriptor instead.
 func (*VersionAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VersionAge) GetAge() *durationpb.Duration {
@@ -1343,7 +1568,7 @@ type DeniedVersions struct {
 
 func (x *DeniedVersions) Reset() {
 	*x = DeniedVersions{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1580,7 @@ func (x *DeniedVersions) String() string {
 func (*DeniedVersions) ProtoMessage() {}
 
 func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1593,7 @@ func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersions.ProtoReflect.Descriptor instead.
 func (*DeniedVersions) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeniedVersions) GetEntries() []*DeniedVersion {
@@ -1392,7 +1617,7 @@ type DeniedVersion struct {
 
 func (x *DeniedVersion) Reset() {
 	*x = DeniedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1629,7 @@ func (x *DeniedVersion) String() string {
 func (*DeniedVersion) ProtoMessage() {}
 
 func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1642,7 @@ func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersion.ProtoReflect.Descriptor instead.
 func (*DeniedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeniedVersion) GetWhat() isDeniedVersion_What {
@@ -1470,6 +1695,98 @@ func (*DeniedVersion_Version) isDeniedVersion_What() {}
 
 func (*DeniedVersion_Commit) isDeniedVersion_What() {}
 
+// ReleasedVersion lets in what a release brings, in the order of its applications.
+type ReleasedVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasedVersion) Reset() {
+	*x = ReleasedVersion{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasedVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasedVersion) ProtoMessage() {}
+
+func (x *ReleasedVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasedVersion.ProtoReflect.Descriptor instead.
+func (*ReleasedVersion) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{16}
+}
+
+// VersionLag lets in versions that are not too far ahead of what other environments have.
+type VersionLag struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Environments []string               `protobuf:"bytes,1,rep,name=environments" json:"environments,omitempty"`
+	// How many versions, or releases, an environment may be ahead of each of them. Those that can no longer
+	// come there do not count.
+	AtMost        uint32 `protobuf:"varint,2,opt,name=at_most,json=atMost" json:"at_most,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VersionLag) Reset() {
+	*x = VersionLag{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VersionLag) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VersionLag) ProtoMessage() {}
+
+func (x *VersionLag) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VersionLag.ProtoReflect.Descriptor instead.
+func (*VersionLag) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *VersionLag) GetEnvironments() []string {
+	if x != nil {
+		return x.Environments
+	}
+	return nil
+}
+
+func (x *VersionLag) GetAtMost() uint32 {
+	if x != nil {
+		return x.AtMost
+	}
+	return 0
+}
+
 // OutsideVerdict lets in what was found good elsewhere: a verification, an analysis of
 // canaries, a plugin.
 type OutsideVerdict struct {
@@ -1482,7 +1799,7 @@ type OutsideVerdict struct {
 
 func (x *OutsideVerdict) Reset() {
 	*x = OutsideVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1811,7 @@ func (x *OutsideVerdict) String() string {
 func (*OutsideVerdict) ProtoMessage() {}
 
 func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1824,7 @@ func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsideVerdict.ProtoReflect.Descriptor instead.
 func (*OutsideVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
@@ -1539,7 +1856,7 @@ type AskedVerdict struct {
 
 func (x *AskedVerdict) Reset() {
 	*x = AskedVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1868,7 @@ func (x *AskedVerdict) String() string {
 func (*AskedVerdict) ProtoMessage() {}
 
 func (x *AskedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1881,7 @@ func (x *AskedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskedVerdict.ProtoReflect.Descriptor instead.
 func (*AskedVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AskedVerdict) GetAsk() isAskedVerdict_Ask {
@@ -1665,7 +1982,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1994,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +2007,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -1739,13 +2056,27 @@ var File_lehr_intent_v1_delivery_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\"\xb9\x02\n" +
+	"\x1dlehr/intent/v1/delivery.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\"\xdf\x02\n" +
 	"\bDelivery\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12#\n" +
 	"\bversions\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bversions\x122\n" +
 	"\x05order\x18\x03 \x01(\v2\x1c.lehr.intent.v1.VersionOrderR\x05order\x12R\n" +
 	"\fenvironments\x18\x04 \x03(\v2#.lehr.intent.v1.DeliveryEnvironmentB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\fenvironments\x12L\n" +
-	"\tselectors\x18\x05 \x03(\v2#.lehr.intent.v1.EnvironmentSelectorB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\tselectors\"\xb9\x02\n" +
+	"\tselectors\x18\x05 \x03(\v2#.lehr.intent.v1.EnvironmentSelectorB\t\xbaH\x06\x92\x01\x03\x10\xc8\x01R\tselectors\x12$\n" +
+	"\breleases\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\breleases\"\x9d\x02\n" +
+	"\vReleaseLine\x122\n" +
+	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12/\n" +
+	"\fapplications\x18\x02 \x03(\tB\v\xbaH\b\x92\x01\x05\b\x01\x10\xf4\x03R\fapplications\x12=\n" +
+	"\x05order\x18\x03 \x03(\v2\x1c.lehr.intent.v1.ReleaseOrderB\t\xbaH\x06\x92\x01\x03\x10\xf4\x03R\x05order\x12>\n" +
+	"\x04mode\x18\x04 \x01(\x0e2 .lehr.intent.v1.ReleaseLine.ModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\"*\n" +
+	"\x04Mode\x12\x0e\n" +
+	"\n" +
+	"MODE_TRAIN\x10\x00\x12\x12\n" +
+	"\x0eMODE_IMMEDIATE\x10\x01\"a\n" +
+	"\fReleaseOrder\x12\x1d\n" +
+	"\x05first\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05first\x12\x1c\n" +
+	"\x04then\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x04then\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\xb9\x02\n" +
 	"\x13EnvironmentSelector\x12)\n" +
 	"\venvironment\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\venvironment\x12$\n" +
 	"\bby_scope\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01H\x00R\abyScope\x12$\n" +
@@ -1808,7 +2139,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
 	"validation\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"validation\x12\x18\n" +
-	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xd8\x04\n" +
+	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xc7\x05\n" +
 	"\x12DeliveryConstraint\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12:\n" +
 	"\n" +
@@ -1819,7 +2150,10 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x03age\x18\x06 \x01(\v2\x1a.lehr.intent.v1.VersionAgeH\x00R\x03age\x124\n" +
 	"\x04deny\x18\a \x01(\v2\x1e.lehr.intent.v1.DeniedVersionsH\x00R\x04deny\x12:\n" +
 	"\aoutside\x18\b \x01(\v2\x1e.lehr.intent.v1.OutsideVerdictH\x00R\aoutside\x124\n" +
-	"\x05asked\x18\t \x01(\v2\x1c.lehr.intent.v1.AskedVerdictH\x00R\x05asked\x12\x1c\n" +
+	"\x05asked\x18\t \x01(\v2\x1c.lehr.intent.v1.AskedVerdictH\x00R\x05asked\x12=\n" +
+	"\breleased\x18\n" +
+	" \x01(\v2\x1f.lehr.intent.v1.ReleasedVersionH\x00R\breleased\x12.\n" +
+	"\x03lag\x18\v \x01(\v2\x1a.lehr.intent.v1.VersionLagH\x00R\x03lag\x12\x1c\n" +
 	"\trollbacks\x18\x14 \x01(\bR\trollbacks\x12(\n" +
 	"\x10passed_by_hotfix\x18\x15 \x01(\bR\x0epassedByHotfixB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x88\x01\n" +
@@ -1847,7 +2181,12 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01H\x00R\aversion\x121\n" +
 	"\x06commit\x18\x02 \x01(\tB\x17\xbaH\x14r\x122\x10^[0-9a-f]{7,64}$H\x00R\x06commit\x12\x1f\n" +
 	"\x06reason\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reasonB\r\n" +
-	"\x04what\x12\x05\xbaH\x02\b\x01\"O\n" +
+	"\x04what\x12\x05\xbaH\x02\b\x01\"\x11\n" +
+	"\x0fReleasedVersion\"]\n" +
+	"\n" +
+	"VersionLag\x12,\n" +
+	"\fenvironments\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\fenvironments\x12!\n" +
+	"\aat_most\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x06atMost\"O\n" +
 	"\x0eOutsideVerdict\x12=\n" +
 	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xe1\x02\n" +
 	"\fAskedVerdict\x12 \n" +
@@ -1880,70 +2219,79 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_intent_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
-	(VersionOrder_By)(0),           // 0: lehr.intent.v1.VersionOrder.By
-	(DeliveryEnvironment_OnBad)(0), // 1: lehr.intent.v1.DeliveryEnvironment.OnBad
-	(DeliveryEnvironment_Newer)(0), // 2: lehr.intent.v1.DeliveryEnvironment.Newer
-	(*Delivery)(nil),               // 3: lehr.intent.v1.Delivery
-	(*EnvironmentSelector)(nil),    // 4: lehr.intent.v1.EnvironmentSelector
-	(*VersionOrder)(nil),           // 5: lehr.intent.v1.VersionOrder
-	(*DeliveryEnvironment)(nil),    // 6: lehr.intent.v1.DeliveryEnvironment
-	(*DeliveryVerification)(nil),   // 7: lehr.intent.v1.DeliveryVerification
-	(*DeliveryAnalysis)(nil),       // 8: lehr.intent.v1.DeliveryAnalysis
-	(*DeliveryConstraint)(nil),     // 9: lehr.intent.v1.DeliveryConstraint
-	(*DependsOn)(nil),              // 10: lehr.intent.v1.DependsOn
-	(*Judgement)(nil),              // 11: lehr.intent.v1.Judgement
-	(*AllowedTimes)(nil),           // 12: lehr.intent.v1.AllowedTimes
-	(*DeliverySoak)(nil),           // 13: lehr.intent.v1.DeliverySoak
-	(*VersionAge)(nil),             // 14: lehr.intent.v1.VersionAge
-	(*DeniedVersions)(nil),         // 15: lehr.intent.v1.DeniedVersions
-	(*DeniedVersion)(nil),          // 16: lehr.intent.v1.DeniedVersion
-	(*OutsideVerdict)(nil),         // 17: lehr.intent.v1.OutsideVerdict
-	(*AskedVerdict)(nil),           // 18: lehr.intent.v1.AskedVerdict
-	(*PromotionGrant)(nil),         // 19: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 20: google.protobuf.Duration
-	(*CommandLine)(nil),            // 21: lehr.intent.v1.CommandLine
-	(*Calendar)(nil),               // 22: lehr.intent.v1.Calendar
+	(ReleaseLine_Mode)(0),          // 0: lehr.intent.v1.ReleaseLine.Mode
+	(VersionOrder_By)(0),           // 1: lehr.intent.v1.VersionOrder.By
+	(DeliveryEnvironment_OnBad)(0), // 2: lehr.intent.v1.DeliveryEnvironment.OnBad
+	(DeliveryEnvironment_Newer)(0), // 3: lehr.intent.v1.DeliveryEnvironment.Newer
+	(*Delivery)(nil),               // 4: lehr.intent.v1.Delivery
+	(*ReleaseLine)(nil),            // 5: lehr.intent.v1.ReleaseLine
+	(*ReleaseOrder)(nil),           // 6: lehr.intent.v1.ReleaseOrder
+	(*EnvironmentSelector)(nil),    // 7: lehr.intent.v1.EnvironmentSelector
+	(*VersionOrder)(nil),           // 8: lehr.intent.v1.VersionOrder
+	(*DeliveryEnvironment)(nil),    // 9: lehr.intent.v1.DeliveryEnvironment
+	(*DeliveryVerification)(nil),   // 10: lehr.intent.v1.DeliveryVerification
+	(*DeliveryAnalysis)(nil),       // 11: lehr.intent.v1.DeliveryAnalysis
+	(*DeliveryConstraint)(nil),     // 12: lehr.intent.v1.DeliveryConstraint
+	(*DependsOn)(nil),              // 13: lehr.intent.v1.DependsOn
+	(*Judgement)(nil),              // 14: lehr.intent.v1.Judgement
+	(*AllowedTimes)(nil),           // 15: lehr.intent.v1.AllowedTimes
+	(*DeliverySoak)(nil),           // 16: lehr.intent.v1.DeliverySoak
+	(*VersionAge)(nil),             // 17: lehr.intent.v1.VersionAge
+	(*DeniedVersions)(nil),         // 18: lehr.intent.v1.DeniedVersions
+	(*DeniedVersion)(nil),          // 19: lehr.intent.v1.DeniedVersion
+	(*ReleasedVersion)(nil),        // 20: lehr.intent.v1.ReleasedVersion
+	(*VersionLag)(nil),             // 21: lehr.intent.v1.VersionLag
+	(*OutsideVerdict)(nil),         // 22: lehr.intent.v1.OutsideVerdict
+	(*AskedVerdict)(nil),           // 23: lehr.intent.v1.AskedVerdict
+	(*PromotionGrant)(nil),         // 24: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
+	(*CommandLine)(nil),            // 26: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 27: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
-	5,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
-	6,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
-	4,  // 2: lehr.intent.v1.Delivery.selectors:type_name -> lehr.intent.v1.EnvironmentSelector
-	0,  // 3: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
-	9,  // 4: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
-	1,  // 5: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
-	2,  // 6: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	20, // 7: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
-	7,  // 8: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
-	21, // 9: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
-	8,  // 10: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
-	20, // 11: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
-	10, // 12: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
-	11, // 13: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
-	12, // 14: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
-	13, // 15: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
-	14, // 16: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
-	15, // 17: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
-	17, // 18: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	18, // 19: lehr.intent.v1.DeliveryConstraint.asked:type_name -> lehr.intent.v1.AskedVerdict
-	20, // 20: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	20, // 21: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	22, // 22: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 23: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	20, // 24: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	16, // 25: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	20, // 26: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	21, // 27: lehr.intent.v1.AskedVerdict.command:type_name -> lehr.intent.v1.CommandLine
-	20, // 28: lehr.intent.v1.AskedVerdict.timeout:type_name -> google.protobuf.Duration
-	20, // 29: lehr.intent.v1.AskedVerdict.every:type_name -> google.protobuf.Duration
-	20, // 30: lehr.intent.v1.AskedVerdict.expires:type_name -> google.protobuf.Duration
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	8,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
+	9,  // 1: lehr.intent.v1.Delivery.environments:type_name -> lehr.intent.v1.DeliveryEnvironment
+	7,  // 2: lehr.intent.v1.Delivery.selectors:type_name -> lehr.intent.v1.EnvironmentSelector
+	6,  // 3: lehr.intent.v1.ReleaseLine.order:type_name -> lehr.intent.v1.ReleaseOrder
+	0,  // 4: lehr.intent.v1.ReleaseLine.mode:type_name -> lehr.intent.v1.ReleaseLine.Mode
+	1,  // 5: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
+	12, // 6: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
+	2,  // 7: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
+	3,  // 8: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
+	25, // 9: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	10, // 10: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
+	26, // 11: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	11, // 12: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
+	25, // 13: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	13, // 14: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
+	14, // 15: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
+	15, // 16: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
+	16, // 17: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
+	17, // 18: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
+	18, // 19: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
+	22, // 20: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
+	23, // 21: lehr.intent.v1.DeliveryConstraint.asked:type_name -> lehr.intent.v1.AskedVerdict
+	20, // 22: lehr.intent.v1.DeliveryConstraint.released:type_name -> lehr.intent.v1.ReleasedVersion
+	21, // 23: lehr.intent.v1.DeliveryConstraint.lag:type_name -> lehr.intent.v1.VersionLag
+	25, // 24: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	25, // 25: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	27, // 26: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	25, // 27: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	25, // 28: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	19, // 29: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	25, // 30: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	26, // 31: lehr.intent.v1.AskedVerdict.command:type_name -> lehr.intent.v1.CommandLine
+	25, // 32: lehr.intent.v1.AskedVerdict.timeout:type_name -> google.protobuf.Duration
+	25, // 33: lehr.intent.v1.AskedVerdict.every:type_name -> google.protobuf.Duration
+	25, // 34: lehr.intent.v1.AskedVerdict.expires:type_name -> google.protobuf.Duration
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -1953,16 +2301,16 @@ func file_lehr_intent_v1_delivery_proto_init() {
 	}
 	file_lehr_intent_v1_calendar_proto_init()
 	file_lehr_intent_v1_command_proto_init()
-	file_lehr_intent_v1_delivery_proto_msgTypes[1].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[3].OneofWrappers = []any{
 		(*EnvironmentSelector_ByScope)(nil),
 		(*EnvironmentSelector_ByLabel)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[4].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[6].OneofWrappers = []any{
 		(*DeliveryVerification_Command)(nil),
 		(*DeliveryVerification_Http)(nil),
 		(*DeliveryVerification_Analysis)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[6].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[8].OneofWrappers = []any{
 		(*DeliveryConstraint_DependsOn)(nil),
 		(*DeliveryConstraint_Judgement)(nil),
 		(*DeliveryConstraint_Times)(nil),
@@ -1971,12 +2319,14 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Deny)(nil),
 		(*DeliveryConstraint_Outside)(nil),
 		(*DeliveryConstraint_Asked)(nil),
+		(*DeliveryConstraint_Released)(nil),
+		(*DeliveryConstraint_Lag)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[13].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[15].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[15].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[19].OneofWrappers = []any{
 		(*AskedVerdict_Http)(nil),
 		(*AskedVerdict_Command)(nil),
 		(*AskedVerdict_Plugin)(nil),
@@ -1986,8 +2336,8 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   17,
+			NumEnums:      4,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -491,7 +491,9 @@ type Policy struct {
 	// Applications of other partitions that may set fields of documents of this one.
 	PromotionGrants []*PromotionGrant `protobuf:"bytes,37,rep,name=promotion_grants,json=promotionGrants" json:"promotion_grants,omitempty"`
 	// Workflows that can be started in the partition.
-	Workflows     []*Workflow `protobuf:"bytes,38,rep,name=workflows" json:"workflows,omitempty"`
+	Workflows []*Workflow `protobuf:"bytes,38,rep,name=workflows" json:"workflows,omitempty"`
+	// Lines of releases.
+	ReleaseLines  []*ReleaseLine `protobuf:"bytes,39,rep,name=release_lines,json=releaseLines" json:"release_lines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -676,6 +678,13 @@ func (x *Policy) GetPromotionGrants() []*PromotionGrant {
 func (x *Policy) GetWorkflows() []*Workflow {
 	if x != nil {
 		return x.Workflows
+	}
+	return nil
+}
+
+func (x *Policy) GetReleaseLines() []*ReleaseLine {
+	if x != nil {
+		return x.ReleaseLines
 	}
 	return nil
 }
@@ -3132,7 +3141,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\x1a\x1dlehr/intent/v1/workflow.proto\"\xa2\r\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\x1a\x1dlehr/intent/v1/workflow.proto\"\xe4\r\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3159,7 +3168,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"deliveries\x18$ \x03(\v2\x18.lehr.intent.v1.DeliveryR\n" +
 	"deliveries\x12I\n" +
 	"\x10promotion_grants\x18% \x03(\v2\x1e.lehr.intent.v1.PromotionGrantR\x0fpromotionGrants\x126\n" +
-	"\tworkflows\x18& \x03(\v2\x18.lehr.intent.v1.WorkflowR\tworkflows\x1a]\n" +
+	"\tworkflows\x18& \x03(\v2\x18.lehr.intent.v1.WorkflowR\tworkflows\x12@\n" +
+	"\rrelease_lines\x18' \x03(\v2\x1b.lehr.intent.v1.ReleaseLineR\freleaseLines\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xeb\x02\xbaH\xe7\x02\x1aN\n" +
@@ -3486,10 +3496,11 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*Delivery)(nil),             // 43: lehr.intent.v1.Delivery
 	(*PromotionGrant)(nil),       // 44: lehr.intent.v1.PromotionGrant
 	(*Workflow)(nil),             // 45: lehr.intent.v1.Workflow
-	(*durationpb.Duration)(nil),  // 46: google.protobuf.Duration
-	(*Calendar)(nil),             // 47: lehr.intent.v1.Calendar
-	(*Judgement)(nil),            // 48: lehr.intent.v1.Judgement
-	(*CommandLine)(nil),          // 49: lehr.intent.v1.CommandLine
+	(*ReleaseLine)(nil),          // 46: lehr.intent.v1.ReleaseLine
+	(*durationpb.Duration)(nil),  // 47: google.protobuf.Duration
+	(*Calendar)(nil),             // 48: lehr.intent.v1.Calendar
+	(*Judgement)(nil),            // 49: lehr.intent.v1.Judgement
+	(*CommandLine)(nil),          // 50: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
@@ -3511,65 +3522,66 @@ var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
 	43, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
 	44, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
 	45, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
-	0,  // 19: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 20: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	13, // 21: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	14, // 22: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 23: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 24: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	14, // 25: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	46, // 26: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	14, // 27: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	46, // 28: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	46, // 29: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	47, // 30: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	48, // 31: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
-	16, // 32: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 33: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 34: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	47, // 35: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 36: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 37: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 38: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 39: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 40: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 41: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	46, // 42: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 43: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	46, // 44: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	46, // 45: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 46: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 47: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	46, // 48: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 49: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	46, // 50: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 51: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	49, // 52: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	46, // 53: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	46, // 54: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 55: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	46, // 56: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 57: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	46, // 58: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	46, // 59: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	46, // 60: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 61: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 62: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 63: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 64: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	49, // 65: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 66: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	46, // 67: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	46, // 68: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	46, // 69: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	46, // 70: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	46, // 71: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 72: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	73, // [73:73] is the sub-list for method output_type
-	73, // [73:73] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	46, // 19: lehr.intent.v1.Policy.release_lines:type_name -> lehr.intent.v1.ReleaseLine
+	0,  // 20: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	6,  // 21: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	13, // 22: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	14, // 23: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 24: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 25: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	14, // 26: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	47, // 27: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	14, // 28: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	47, // 29: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	47, // 30: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	48, // 31: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	49, // 32: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
+	16, // 33: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	17, // 34: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	19, // 35: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	48, // 36: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	20, // 37: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	21, // 38: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	22, // 39: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	23, // 40: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	25, // 41: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	26, // 42: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	47, // 43: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	18, // 44: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	47, // 45: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	47, // 46: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	36, // 47: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 48: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	47, // 49: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	37, // 50: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	47, // 51: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	38, // 52: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	50, // 53: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	47, // 54: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	47, // 55: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 56: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	47, // 57: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	24, // 58: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	47, // 59: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	47, // 60: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	47, // 61: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 62: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 63: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 64: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	28, // 65: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	50, // 66: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	39, // 67: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	47, // 68: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	47, // 69: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	47, // 70: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	47, // 71: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	47, // 72: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	40, // 73: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
