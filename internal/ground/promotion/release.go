@@ -2,9 +2,11 @@ package promotion
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -63,6 +65,43 @@ type ReleaseOrder struct {
 	First, Then string
 	// Whole: until the first is good in all of its environments; else, in the environment of the same name.
 	Whole bool
+}
+
+// CheckOrder refuses applications of a line that wait for each other: a release of them would never begin. Its
+// error is Invalid.
+func CheckOrder(line *intentpb.ReleaseLine) error {
+	waits := map[string][]string{}
+	for _, order := range line.GetOrder() {
+		for _, then := range order.GetThen() {
+			waits[then] = append(waits[then], order.GetFirst())
+		}
+	}
+	var path []string
+	done := map[string]bool{}
+	var visit func(name string) error
+	visit = func(name string) error {
+		if at := slices.Index(path, name); at >= 0 {
+			return fault.New(fault.Invalid, "applications wait for each other in a circle: %s", strings.Join(append(slices.Clip(path[at:]), name), " -> ")).
+				WithHint("take one of these orders out")
+		}
+		if done[name] {
+			return nil
+		}
+		path = append(path, name)
+		for _, first := range waits[name] {
+			if err := visit(first); err != nil {
+				return err
+			}
+		}
+		path, done[name] = path[:len(path)-1], true
+		return nil
+	}
+	for _, name := range line.GetApplications() {
+		if err := visit(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Member is an application of a line for which others wait. It is not safe for concurrent use: it keeps what

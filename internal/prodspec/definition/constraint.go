@@ -28,6 +28,7 @@ func constraintKinds() []constraintKind {
 		{"judgement", []string{"roles", "expires"}, (*deliveryParser).judgement, "{judgement: 2, expires: 7d}"},
 		{"zone", []string{"open", "freezes", "holidays", "at_most"}, (*deliveryParser).times, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", at_most: 2}`},
 		{"soak", []string{"in"}, (*deliveryParser).soak, "{soak: 4h, in: [staging]}"},
+		{"lag", []string{"behind"}, (*deliveryParser).lag, "{lag: 2, behind: [production]}"},
 		{"min_age", nil, (*deliveryParser).versionAge, "{min_age: 1h}"},
 		{"deny", nil, (*deliveryParser).denies, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
 		{"verdict", []string{"expires"}, (*deliveryParser).outside, "{verdict: outside}"},
@@ -201,6 +202,9 @@ func deliverySchema() map[string]any {
 		if kind.key == "soak" {
 			required = append(required, "in")
 		}
+		if kind.key == "lag" {
+			required = append(required, "behind")
+		}
 		constraints = append(constraints, object(properties, required...))
 	}
 	environment := object(map[string]any{
@@ -211,6 +215,7 @@ func deliverySchema() map[string]any {
 	}, "set", "assets")
 	return object(map[string]any{
 		"versions":     text(),
+		"releases":     text(),
 		"order":        orderSchema(),
 		"environments": mapOf(environment),
 	}, "versions", "environments")
@@ -225,7 +230,7 @@ func orderSchema() map[string]any {
 // constraintField is a key of a constraint.
 func constraintField(key string) map[string]any {
 	switch key {
-	case "depends_on", "in", "roles":
+	case "depends_on", "in", "roles", "behind":
 		return texts()
 	case "any", "rollbacks", "hotfixes":
 		return map[string]any{"type": "boolean"}
@@ -233,6 +238,8 @@ func constraintField(key string) map[string]any {
 		return duration()
 	case "judgement":
 		return number(1)
+	case "lag":
+		return number(0)
 	case "deny":
 		entries := listOf(object(map[string]any{"version": text(), "commit": map[string]any{"type": []string{"string", "integer"}}, "reason": text()}, "reason"))
 		entries["minItems"] = 1

@@ -162,7 +162,7 @@ const (
 	GenerationSource = generation.Name
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "promotions", "workflows"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "releases", "promotions", "workflows"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -211,6 +211,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.rollouts(fields["rollouts"], &d)
 	p.generations(fields["generations"], &d)
 	p.deliveries(fields["delivery"], &d)
+	p.releaseLines(fields["releases"], &d)
 	policy.PromotionGrants = p.promotionGrants(fields["promotions"], d.Sources)
 	d.Workflows = p.workflows(fields["workflows"])
 	return d

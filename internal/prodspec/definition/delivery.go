@@ -26,7 +26,7 @@ const (
 )
 
 var (
-	deliveryKeys    = []string{"versions", "order", "environments"}
+	deliveryKeys    = []string{"versions", "releases", "order", "environments"}
 	setKeys         = []string{"document", "field", "digest", "pull_request"}
 	orderKeys       = []string{"by", "match", "layout", "prereleases"}
 	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
@@ -112,6 +112,9 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 	if node := fields["versions"]; node != nil {
 		spec.Versions = r.text(node, r.at+".versions")
 		r.versionSource(node, spec.Versions)
+	}
+	if node := fields["releases"]; node != nil {
+		spec.Releases = r.releases(node)
 	}
 	if node := fields["order"]; node != nil {
 		r.order(node, spec.Order)
@@ -399,7 +402,7 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 // own has names of environments that a constraint of one of each waits for lead to the same of
 // each.
 func (r *deliveryParser) own(c *intentpb.DeliveryConstraint, value string) {
-	for _, names := range [][]string{c.GetDependsOn().GetEnvironments(), c.GetSoak().GetEnvironments()} {
+	for _, names := range [][]string{c.GetDependsOn().GetEnvironments(), c.GetSoak().GetEnvironments(), c.GetLag().GetEnvironments()} {
 		for i := range names {
 			names[i] = strings.ReplaceAll(names[i], eachWord, value)
 		}

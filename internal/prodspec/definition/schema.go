@@ -22,6 +22,7 @@ func Schema() map[string]any {
 		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 		"generations": mapOf(object(map[string]any{"assets": text(), "generator": text(), "suffix": enum([]string{"hash", "version"}), "keep": number(1)}, "assets", "generator", "suffix")),
 		"delivery":    mapOf(deliverySchema()),
+		"releases":    mapOf(releasesSchema()),
 		"promotions":  promotionsSchema(),
 		"workflows":   mapOf(object(map[string]any{"file": text()}, workflowKeys...)),
 	}, "lehr", "partition", "sources", "generate")

@@ -150,6 +150,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
 		".delivery{}.environments{}.each|by":           "delivery: {a: {environments: {e: {each: {KEY}}}}}",
 		".promotions":                                  "promotions: {KEY}",
+		".releases{}":                                  "releases: {l: {KEY}}",
+		".releases{}.order[]":                          "releases: {l: {order: [{KEY}]}}",
 		".workflows{}":                                 "workflows: {w: {KEY}}",
 		".promotions.grants[]":                         "promotions: {grants: [{KEY}]}",
 		".validations{}":                               "validations: {v: {KEY}}",
@@ -158,7 +160,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "min_age": "1h", "deny": "[]", "verdict": "outside", "http": "x", "command": "[/x]", "plugin": "x"} {
+	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "lag": "1", "min_age": "1h", "deny": "[]", "verdict": "outside", "http": "x", "command": "[/x]", "plugin": "x"} {
 		templates[".delivery{}.environments{}.constraints{}|"+key] = "delivery: {a: {environments: {e: {constraints: {c: {" + key + ": " + value + ", KEY}}}}}}"
 	}
 	templates[".delivery{}.environments{}.constraints{}|deny.deny[]"] = "delivery: {a: {environments: {e: {constraints: {c: {deny: [{KEY}]}}}}}}"
