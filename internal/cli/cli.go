@@ -202,7 +202,7 @@ Exit codes: 0 done, 1 error, 2 differences or not converged, 3 timed out.`,
 	)
 	addGroup("act",
 		s.stopCommand(), s.resumeCommand(), s.holdCommand(), s.unholdCommand(), s.retryCommand(), s.pinCommand(), s.unpinCommand(),
-		s.rolloutCommand(), s.deliveryCommand(), s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.turndownCommand(), s.disownCommand(), s.labelCommand(),
+		s.rolloutCommand(), s.deliveryCommand(), s.releaseCommand(), s.approveCommand(), s.rejectCommand(), s.overrideCommand(), s.turndownCommand(), s.disownCommand(), s.labelCommand(),
 		s.authCommand(),
 	)
 	addGroup("keep", s.backupCommand(), s.restoreCommand(), s.storeCommand(), s.debugCommand())

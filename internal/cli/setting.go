@@ -139,6 +139,8 @@ var obediences = map[string]obedience{
 	"unpin":             inPartition,
 	"delivery":          obeying(),
 	"delivery *":        inPartition,
+	"release":           obeying(),
+	"release *":         inPartition,
 	"rollout":           obeying(),
 	"rollout *":         inPartition,
 	"rollout record":    obeying(ofPlaces, ofPartition),

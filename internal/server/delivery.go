@@ -60,7 +60,7 @@ func (s *Server) decided(ctx context.Context, partition store.Partition, spec *i
 	if err != nil {
 		return nil, err
 	}
-	m.Facts.Now = s.runtime.Now()
+	m.SetNow(s.runtime.Now())
 	return &deliveredApplication{m, m.Application.Decide(m.Catalogue, m.Facts)}, nil
 }
 

@@ -18,6 +18,8 @@ type PromotionStep struct {
 	Revision, HomeRevision uint64
 	// Said is the number of the last row that a person or a program had added.
 	Said uint64
+	// Rests are rows of others that it rests on as well.
+	Rests []DeliveryRest
 	// Records to add; their numbers and times are the store's.
 	Records []intent.DeliveryRecord
 	// Document to edit, with the revision that the edit was made on; nil: none is edited.
@@ -32,6 +34,14 @@ type PromotionStep struct {
 	Verify *intent.Verification
 	// Verified is one that has ended; Conflict where it is not under way any more. Pushes go on.
 	Verified *intent.Verification
+}
+
+// DeliveryRest is what a step rests on besides its own application: Number is that of the last row of a line of
+// releases, or of an application that goes first in a release.
+type DeliveryRest struct {
+	Partition   intent.PartitionID
+	Application string
+	Number      uint64
 }
 
 // DeliveryFilter selects rows of deliveries of a partition.
@@ -60,7 +70,8 @@ type Deliveries interface {
 	// RecordDelivery keeps an act, a vote or a result that somebody hands in who has one of
 	// the roles in the partition given, and returns it with its number, its time and, of a
 	// vote, the roles that the person has there. Conflict: rows were added by people or
-	// programs after the one given, and the answer that it rests on may not hold.
+	// programs after the one given, and the answer that it rests on may not hold. A release
+	// gets the next number of its line.
 	RecordDelivery(ctx context.Context, record intent.DeliveryRecord, may DeliveryAuthority) (intent.DeliveryRecord, error)
 	// Promote carries a step out.
 	Promote(ctx context.Context, lease Lease, step PromotionStep) error

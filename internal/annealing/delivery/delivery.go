@@ -215,7 +215,7 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 	if len(m.Versions) == 0 {
 		return quiet, nil // Its source was not read yet.
 	}
-	m.Facts.Now = d.Runtime.Now()
+	m.SetNow(d.Runtime.Now())
 	for i := range m.Places {
 		if place := &m.Places[i]; place.InRepository && place.Partition.ID == d.Partition {
 			place.includes = d.includes(place)
@@ -234,6 +234,9 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 	}
 	d.measure(m)
 	pause = quiet
+	if decision.WaitsForFirst() {
+		pause = again // Nothing but that application's rows tells when it has come far enough.
+	}
 	for i := range m.Places {
 		place := &m.Places[i]
 		if place.Partition.ID != d.Partition {
@@ -265,7 +268,7 @@ func (d *Deliverer) deliver(ctx context.Context, t task) (pause time.Duration, e
 
 // promote carries a step out, by what was read.
 func (d *Deliverer) promote(ctx context.Context, m *Moment, step store.PromotionStep) error {
-	step.Home, step.Application, step.HomeRevision, step.Said = m.Home.ID, m.Spec.GetName(), m.Home.Revision, m.Said
+	step.Home, step.Application, step.HomeRevision, step.Said, step.Rests = m.Home.ID, m.Spec.GetName(), m.Home.Revision, m.Said, m.Rests
 	step.Revision = m.Home.Revision
 	for i := range m.Places {
 		if m.Places[i].Partition.ID == d.Partition {

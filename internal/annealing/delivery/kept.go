@@ -64,6 +64,13 @@ func (m *Moment) keep(names map[string]bool) {
 			}
 		}
 	}
+	if m.Facts.Line != nil {
+		for i := range m.Facts.Line.Releases {
+			if release := &m.Facts.Line.Releases[i]; release.Aborted == nil {
+				names[release.Versions[m.Facts.Member].Name] = true
+			}
+		}
+	}
 	for i := range m.Facts.Acts {
 		act := &m.Facts.Acts[i]
 		names[act.Name], names[act.Had.Name], names[act.Newest.Name] = true, true, true

@@ -63,6 +63,8 @@ type Moment struct {
 	Places []Place
 	// Said is the number of the last row of people and programs.
 	Said uint64
+	// Rests are rows of others that it rests on: of its line of releases, and of applications that go first there.
+	Rests []store.DeliveryRest
 }
 
 // Place is where an environment is, and how it looks there now.
@@ -155,6 +157,9 @@ func (r *Reader) Read(ctx context.Context, home store.Partition, spec *intentpb.
 		}
 	}
 	if m.Facts.Lengths, err = r.lengths(ctx, home, spec); err != nil {
+		return nil, err
+	}
+	if err := r.lineOf(ctx, m); err != nil {
 		return nil, err
 	}
 	m.Waits = openWaits(m.Records)

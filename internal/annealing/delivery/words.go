@@ -23,7 +23,9 @@ var (
 		promotion.NotStable: "not-stable", promotion.Unverified: "unverified", promotion.BadThere: "bad-there", promotion.NotAsked: "not-asked",
 		promotion.NeedsPeople: intent.CauseNeedsPeople, promotion.Rejected: "rejected", promotion.Closed: "closed", promotion.WindowFull: "window-full",
 		promotion.Young: "young", promotion.AgeUnknown: "age-unknown", promotion.Denied: "denied", promotion.NoResult: "no-result", promotion.ResultBad: "result-bad",
-		promotion.SaysNo: "says-no",
+		promotion.SaysNo: "says-no", promotion.LineUnreadable: "line-unreadable", promotion.NotReleased: "not-released", promotion.InAborted: "release-aborted",
+		promotion.InSkipped: "release-skipped", promotion.InHeld: "release-held", promotion.BehindHeld: "behind-held", promotion.FirstUnreadable: "first-unreadable",
+		promotion.WentBackThere: "went-back", promotion.TooFarAhead: "too-far-ahead",
 	}
 	asideWords = map[ordering.Cause]string{
 		ordering.NoMatch: "no-match", ordering.NotAVersion: "not-a-version", ordering.Prerelease: "prerelease", ordering.NotKnown: "not-known",

@@ -1,6 +1,9 @@
 package intent
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // VersionName names a version of an application for good: what it is called, and what that led
 // to. A tag that was moved to another digest is another version.
@@ -69,6 +72,9 @@ const (
 	// which pull request, and what is in its way. It counts until the next one of its environment,
 	// a promotion or a found field. One without a version says that none is to come.
 	DeliveryLanding DeliveryKind = "landing"
+	// DeliveryRelease is a release that somebody made in a line of releases, whose name is the row's
+	// application. Acts on releases are acts of the line.
+	DeliveryRelease DeliveryKind = "release"
 )
 
 // Causes of what is in the way of a landing.
@@ -96,7 +102,12 @@ const WhyPinned = "pinned"
 // Said reports whether a person or a program outside said it, so that nothing which was decided
 // before it may be carried out after it.
 func (k DeliveryKind) Said() bool {
-	return k == DeliveryAct || k == DeliveryVote || k == DeliveryResult
+	return slices.Contains(SaidKinds(), k)
+}
+
+// SaidKinds are the kinds of rows that people or programs outside add.
+func SaidKinds() []DeliveryKind {
+	return []DeliveryKind{DeliveryAct, DeliveryVote, DeliveryResult, DeliveryRelease}
 }
 
 // Acts that a person may ask of delivery.
@@ -117,6 +128,19 @@ const (
 // DeliveryActs are all of them.
 func DeliveryActs() []string {
 	return []string{ActPin, ActUnpin, ActMarkBad, ActMarkGood, ActSkipTo, ActRollBack, ActPause, ActResume, ActForce, ActRestart, ActHotfix}
+}
+
+// Acts that a person may ask about a release of a line.
+const (
+	ActHoldRelease   = "hold-release"   // no environment takes it, nor a later train of its applications
+	ActResumeRelease = "resume-release" // end a hold, or a skip
+	ActSkipRelease   = "skip-release"   // an environment never takes it
+	ActAbortRelease  = "abort-release"  // no environment takes it, and those that have it go back
+)
+
+// ReleaseActs are all of them.
+func ReleaseActs() []string {
+	return []string{ActHoldRelease, ActResumeRelease, ActSkipRelease, ActAbortRelease}
 }
 
 // DeliveryRecord is one row of an application's delivery, in its home partition. Rows are only
@@ -172,6 +196,11 @@ type DeliveryRecord struct {
 	// Rollout that found it bad, and BackTo what it went back to, of a veto.
 	Rollout string      `json:"rollout,omitempty"`
 	BackTo  VersionName `json:"backTo,omitzero"`
+	// Release is the number of a release in its line, of one that is made and of acts on it; the store gives
+	// it. Versions of its applications, by PARTITION/APPLICATION. Immediate: it goes before older ones.
+	Release   int                    `json:"release,omitempty"`
+	Versions  map[string]VersionName `json:"versions,omitempty"`
+	Immediate bool                   `json:"immediate,omitempty"`
 }
 
 // DeliveryVerdict is what a constraint said of a version.

@@ -80,6 +80,12 @@ func (c *Catalogue) Ordered() []Version { return c.versions }
 // Aside are the versions that have none.
 func (c *Catalogue) Aside() []Aside { return c.aside }
 
+// Place of a version in the order, from 0 for the oldest; below 0: it has none.
+func (c *Catalogue) Place(version intent.VersionName) int {
+	place, _ := c.place(version)
+	return place
+}
+
 // isWithdrawn reports whether the source has the version of a place no longer.
 func (c *Catalogue) isWithdrawn(place int) bool {
 	return place != nowhere && c.versions[place].Withdrawn

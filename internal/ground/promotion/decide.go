@@ -114,7 +114,13 @@ type decider struct {
 	stints  [][]stint
 	stintAt [][]int32
 	windows map[[2]int]Verdict
+	// waitsForFirst: a version waits for an application that goes first in its release.
+	waitsForFirst bool
 }
+
+// WaitsForFirst reports whether a version waits for an application that goes first in its release, which
+// nothing of this one tells.
+func (d *Decision) WaitsForFirst() bool { return d.waitsForFirst }
 
 // Decide says what each environment should have, and where each version stands. It is the same
 // for the same arguments, and changes none of them.

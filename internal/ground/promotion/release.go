@@ -131,6 +131,25 @@ func (m *Member) gathered() *decider {
 	return m.decider
 }
 
+// WithReleases are the facts as they would be with other releases of the line. What they share is not changed.
+func (f *Facts) WithReleases(releases []Release) *Facts {
+	if f.Line == nil {
+		return f
+	}
+	line := &Line{Releases: releases, Order: f.Line.Order, Members: make(map[string]*Member, len(f.Line.Members))}
+	for name, member := range f.Line.Members {
+		if member != nil {
+			facts := *member.Facts
+			facts.Line = line
+			member = &Member{Application: member.Application, Catalogue: member.Catalogue, Facts: &facts}
+		}
+		line.Members[name] = member
+	}
+	changed := *f
+	changed.Line = line
+	return &changed
+}
+
 // isReleased reports whether the versions of an application come by releases.
 func (a *Application) isReleased() bool { return a.spec.GetReleases() != "" }
 
@@ -260,6 +279,7 @@ func (d *decider) inOrder(environment string, release *Release) Verdict {
 		if v.Status < worst.Status {
 			worst = v
 		}
+		d.waitsForFirst = d.waitsForFirst || v.Status == Waits
 	}
 	return worst
 }

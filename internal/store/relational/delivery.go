@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,11 +138,19 @@ func (s *Store) RecordDelivery(ctx context.Context, record intent.DeliveryRecord
 		if record.Roles = nil; record.Kind == intent.DeliveryVote {
 			record.Roles = roles
 		}
+		if record.Kind == intent.DeliveryRelease {
+			if err := numberRelease(t, &record); err != nil {
+				return err
+			}
+		}
 		t.audit(record.Partition, t.now, record.By, "delivery-"+verbOf(record), record.Application, detailOf(record)).because(record.Reason)
 		if record.At.IsZero() {
 			record.At = t.now.UTC()
 		}
 		if err := addDelivery(t, &record); err != nil {
+			return err
+		}
+		if err := tellReleased(t, record); err != nil {
 			return err
 		}
 		if may.Partition != record.Partition && may.Partition != "" {
@@ -194,6 +203,14 @@ func detailOf(r intent.DeliveryRecord) string {
 			text += label + value
 		}
 	}
+	if r.Release > 0 {
+		add("release ", strconv.Itoa(r.Release))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		if r.Kind == intent.DeliveryRelease {
+			add(name+" ", r.Versions[name].Name)
+		}
+	}
 	add("environment ", r.Environment)
 	add("version ", r.Version.Name)
 	add("", r.Version.Digest)
@@ -207,12 +224,56 @@ func detailOf(r intent.DeliveryRecord) string {
 // mustHaveSaid is Conflict where people or programs said something after a row.
 func mustHaveSaid(t *transaction, attempt string, partition intent.PartitionID, application string, said uint64) error {
 	var last uint64
-	if _, err := t.one("SELECT coalesce(max(number), 0) FROM delivery WHERE partition = $1 AND application = $2 AND kind IN ($3, $4, $5)",
-		[]any{string(partition), application, string(intent.DeliveryAct), string(intent.DeliveryVote), string(intent.DeliveryResult)}, &last); err != nil {
+	values := []any{string(partition), application}
+	for _, kind := range intent.SaidKinds() {
+		values = append(values, string(kind))
+	}
+	if _, err := t.one("SELECT coalesce(max(number), 0) FROM delivery WHERE partition = $1 AND application = $2 AND kind IN ($3, $4, $5, $6)", values, &last); err != nil {
 		return err
 	}
 	if last != said {
 		return fault.New(fault.Conflict, "%s: somebody said something of it meanwhile", attempt).WithHint("look at it again")
+	}
+	return nil
+}
+
+// mustRest is Conflict where rows were added to what a step rests on.
+func mustRest(t *transaction, attempt string, rests []store.DeliveryRest) error {
+	for _, rest := range rests {
+		var last uint64
+		if _, err := t.one("SELECT coalesce(max(number), 0) FROM delivery WHERE partition = $1 AND application = $2", []any{string(rest.Partition), rest.Application}, &last); err != nil {
+			return err
+		}
+		if last != rest.Number {
+			return fault.New(fault.Conflict, "%s: %s/%s changed since it was decided", attempt, rest.Partition, rest.Application)
+		}
+	}
+	return nil
+}
+
+// numberRelease gives a release the next number of its line. Rows of releases are never collected.
+func numberRelease(t *transaction, r *intent.DeliveryRecord) error {
+	var count int
+	if _, err := t.one("SELECT count(*) FROM delivery WHERE partition = $1 AND application = $2 AND kind = $3",
+		[]any{string(r.Partition), r.Application, string(intent.DeliveryRelease)}, &count); err != nil {
+		return err
+	}
+	r.Release = count + 1
+	return nil
+}
+
+// tellReleased tells the partitions of a release's applications.
+func tellReleased(t *transaction, r intent.DeliveryRecord) error {
+	told := map[string]bool{string(r.Partition): true}
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		partition, _, _ := strings.Cut(name, "/")
+		if told[partition] {
+			continue
+		}
+		told[partition] = true
+		if err := t.tell(intent.PartitionID(partition)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -245,6 +306,9 @@ func (s *Store) Promote(ctx context.Context, lease store.Lease, step store.Promo
 		}
 		if !ok || home != step.HomeRevision {
 			return fault.New(fault.Conflict, "%s: the partition %q changed since it was decided", attempt, step.Home)
+		}
+		if err := mustRest(t, attempt, step.Rests); err != nil {
+			return err
 		}
 		return mustHaveSaid(t, attempt, step.Home, step.Application, step.Said)
 	}

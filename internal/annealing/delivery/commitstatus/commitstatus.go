@@ -129,7 +129,7 @@ func (t *Teller) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m.Facts.Now = t.Runtime.Now()
+		m.SetNow(t.Runtime.Now())
 		for _, host := range slices.Sorted(maps.Keys(hosts)) {
 			t.tell(ctx, host, hosts[host], t.statuses(host, m))
 		}

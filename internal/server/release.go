@@ -1,0 +1,581 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apipb "lehr.dev/gen/lehr/api/v1"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/annealing/delivery"
+	"lehr.dev/internal/ground/fault"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/ground/spell"
+	"lehr.dev/internal/store"
+)
+
+const (
+	// usualReleases are on a page of releases.
+	usualReleases = 20
+	// mostReleased versions of a release.
+	mostReleased = 500
+)
+
+// States of a release.
+const (
+	releaseMoving  = "moving"
+	releaseWaiting = "waiting"
+	releaseDone    = "done"
+	releaseHeld    = "held"
+	releaseAborted = "aborted"
+)
+
+// statePartly is the state of a release in an environment that has some of its versions.
+const statePartly = "partly"
+
+// releaseLine is a line with its applications, as they stand at one time.
+type releaseLine struct {
+	*delivery.ReleaseLine
+	// applications by PARTITION/APPLICATION, as far as they can be read.
+	applications map[string]*deliveredApplication
+	// troubles say why the others cannot.
+	troubles     map[string]string
+	environments []string
+}
+
+// line that is named in a partition; empty: its only one.
+func (s *Server) line(ctx context.Context, partition store.Partition, name string) (*releaseLine, error) {
+	policy, err := s.delivered.Policy(ctx, partition.Head)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, line := range policy.GetReleaseLines() {
+		names = append(names, line.GetName())
+	}
+	switch {
+	case len(names) == 0:
+		return nil, fault.New(fault.NotFound, "partition %s has no line of releases", partition.ID).WithHint("write one under releases: in its lehr.yaml")
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case name == "":
+		return nil, fault.New(fault.Invalid, "partition %s has several lines of releases, and none was named", partition.ID).WithHint("name one: %s", strings.Join(names, ", "))
+	case !slices.Contains(names, name):
+		hint := "it has " + strings.Join(names, ", ")
+		if suggestion := spell.Nearest(name, names); suggestion != "" {
+			hint = "did you mean " + suggestion + "? " + hint
+		}
+		return nil, fault.New(fault.NotFound, "partition %s has no line of releases %q", partition.ID, name).WithHint("%s", hint)
+	}
+	read, err := s.delivered.Line(ctx, partition.ID, name)
+	if err != nil {
+		return nil, err
+	}
+	l := &releaseLine{ReleaseLine: read, applications: map[string]*deliveredApplication{}, troubles: map[string]string{}}
+	for _, name := range read.Spec.GetApplications() {
+		if err := s.readReleased(ctx, l, name); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// readReleased reads an application of a line, or why it cannot be.
+func (s *Server) readReleased(ctx context.Context, l *releaseLine, name string) error {
+	partition, application, _ := strings.Cut(name, "/")
+	home, err := s.store.Partition(ctx, intent.PartitionID(partition))
+	if fault.Is(err, fault.NotFound) {
+		l.troubles[name] = fmt.Sprintf("partition %s is not registered", partition)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	specs, err := s.applications(ctx, home)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(specs, func(spec *intentpb.Delivery) bool { return spec.GetName() == application })
+	line := delivery.MemberName(l.Partition.ID, l.Spec.GetName())
+	switch {
+	case at < 0:
+		l.troubles[name] = fmt.Sprintf("partition %s delivers no application %s", partition, application)
+		return nil
+	case specs[at].GetReleases() != line:
+		l.troubles[name] = fmt.Sprintf("its lehr.yaml does not say releases: %s", line)
+		return nil
+	}
+	a, err := s.decided(ctx, home, specs[at])
+	if fault.Is(err, fault.Invalid) {
+		l.troubles[name] = err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.applications[name] = a
+	for _, environment := range a.Application.Environments() {
+		if !slices.Contains(l.environments, environment) {
+			l.environments = append(l.environments, environment)
+		}
+	}
+	return nil
+}
+
+// release of a number.
+func (l *releaseLine) release(number int32) (int, error) {
+	at := slices.IndexFunc(l.Releases, func(release promotion.Release) bool { return release.Number == int(number) })
+	if at < 0 {
+		hint := "lehr release create makes one"
+		if n := len(l.Releases); n > 0 {
+			hint = fmt.Sprintf("the newest is %d; lehr release status --all lists them", l.Releases[n-1].Number)
+		}
+		return 0, fault.New(fault.NotFound, "there is no release %d of %s", number, l.Spec.GetName()).WithHint("%s", hint)
+	}
+	return at, nil
+}
+
+// ListReleases of a line.
+func (s *Server) ListReleases(ctx context.Context, request *apipb.ListReleasesRequest) (*apipb.ListReleasesResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.line(ctx, partition, request.Line)
+	if err != nil {
+		return nil, err
+	}
+	response := &apipb.ListReleasesResponse{Line: l.Spec.GetName(), Environments: l.environments}
+	if request.Number != 0 {
+		at, err := l.release(request.Number)
+		if err != nil {
+			return nil, err
+		}
+		one, err := l.show(&l.Releases[at])
+		response.Releases = append(response.Releases, one)
+		return response, err
+	}
+	limit := page(request.Limit, usualReleases, mostPage)
+	for i := len(l.Releases) - 1; i >= 0; i-- {
+		release := &l.Releases[i]
+		if request.Before > 0 && release.Number >= int(request.Before) {
+			continue
+		}
+		if !request.All && release.Aborted != nil {
+			continue
+		}
+		one, err := l.show(release)
+		if err != nil {
+			return nil, err
+		}
+		if !request.All && one.State == releaseDone {
+			continue
+		}
+		if len(response.Releases) == limit {
+			response.Next = response.Releases[limit-1].Number
+			break
+		}
+		response.Releases = append(response.Releases, one)
+	}
+	return response, nil
+}
+
+// show a release as it stands.
+func (l *releaseLine) show(release *promotion.Release) (*apipb.Release, error) {
+	r := &apipb.Release{
+		Number: int32(release.Number), Line: l.Spec.GetName(), Immediate: release.Immediate, By: release.By, Reason: release.Reason, Created: toTime(release.At), Marks: marksOf(release),
+	}
+	names := slices.Sorted(maps.Keys(release.Versions))
+	for _, name := range names {
+		r.Versions = append(r.Versions, &apipb.ReleasedVersion{Application: name, Version: toVersionName(release.Versions[name]), Trouble: l.troubles[name]})
+		if l.applications[name] == nil && l.troubles[name] == "" {
+			r.Versions[len(r.Versions)-1].Trouble = "the line no longer lists it"
+		}
+	}
+	for _, environment := range l.environments {
+		cell, err := l.cell(release, names, environment)
+		if err != nil {
+			return nil, err
+		}
+		r.Cells = append(r.Cells, cell)
+	}
+	r.State = stateOfRelease(release, r.Cells)
+	return r, nil
+}
+
+func marksOf(release *promotion.Release) (list []*apipb.ReleaseMark) {
+	add := func(kind, environment string, act *promotion.ReleaseAct) {
+		if act != nil {
+			list = append(list, &apipb.ReleaseMark{Kind: kind, Environment: environment, By: act.By, Reason: act.Reason, At: toTime(act.At)})
+		}
+	}
+	add(intent.ActAbortRelease, "", release.Aborted)
+	add(intent.ActHoldRelease, "", release.Held)
+	for _, environment := range slices.Sorted(maps.Keys(release.Skipped)) {
+		add(intent.ActSkipRelease, environment, release.Skipped[environment])
+	}
+	return list
+}
+
+// cell is how a release stands in an environment.
+func (l *releaseLine) cell(release *promotion.Release, names []string, environment string) (*apipb.ReleaseCell, error) {
+	cell := &apipb.ReleaseCell{Environment: environment}
+	isKnown := true
+	for _, name := range names {
+		a, version := l.applications[name], release.Versions[name]
+		if a == nil || !slices.Contains(a.Application.Environments(), environment) {
+			continue
+		}
+		explained, err := a.decision.Explain(environment, version)
+		if fault.Is(err, fault.NotFound) {
+			cell.Standings = append(cell.Standings, &apipb.ReleaseStanding{Application: name, Version: toVersionName(version), State: stateWithdrawn, Text: "its source has it no longer"})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		standing := &apipb.ReleaseStanding{Application: name, Version: toVersionName(version), State: delivery.StateWord(explained.State)}
+		cell.Standings = append(cell.Standings, standing)
+		if explained.State == promotion.Current {
+			continue
+		}
+		standing.Text = explained.Words(version.Name, environment)
+		switch explained.State {
+		case promotion.Pending, promotion.Approved, promotion.Superseded:
+			standing.Earliest = toTime(explained.Estimate.At)
+			isKnown = isKnown && standing.Earliest != nil
+			if standing.Earliest != nil && (cell.Earliest == nil || standing.Earliest.AsTime().After(cell.Earliest.AsTime())) {
+				cell.Earliest = standing.Earliest
+			}
+		}
+	}
+	if !isKnown {
+		cell.Earliest = nil
+	}
+	cell.State = stateOfCell(cell.Standings)
+	return cell, nil
+}
+
+var (
+	stateCurrent    = delivery.StateWord(promotion.Current)
+	stateDeploying  = delivery.StateWord(promotion.Deploying)
+	statePending    = delivery.StateWord(promotion.Pending)
+	stateApproved   = delivery.StateWord(promotion.Approved)
+	stateWithdrawn  = delivery.StateWord(promotion.Withdrawn)
+	stateSuperseded = delivery.StateWord(promotion.Superseded)
+	stateSkipped    = delivery.StateWord(promotion.Skipped)
+	statePrevious   = delivery.StateWord(promotion.Previous)
+	stateVetoed     = delivery.StateWord(promotion.Vetoed)
+	stateFailed     = delivery.StateWord(promotion.Failed)
+)
+
+// stateOfCell is that of the versions that are furthest from being there.
+func stateOfCell(standings []*apipb.ReleaseStanding) string {
+	has := func(states ...string) bool {
+		return slices.ContainsFunc(standings, func(one *apipb.ReleaseStanding) bool { return slices.Contains(states, one.State) })
+	}
+	arrived := has(stateCurrent, statePrevious)
+	for _, state := range []string{stateVetoed, stateFailed, stateWithdrawn, delivery.StateWord(promotion.Unordered), stateDeploying} {
+		if has(state) {
+			return state
+		}
+	}
+	switch {
+	case has(statePending, stateApproved) && arrived:
+		return statePartly
+	case has(statePending):
+		return statePending
+	}
+	for _, state := range []string{stateApproved, stateSuperseded, stateSkipped, stateCurrent, statePrevious} {
+		if has(state) {
+			return state
+		}
+	}
+	return ""
+}
+
+// stateOfRelease says how far it has come as a whole.
+func stateOfRelease(release *promotion.Release, cells []*apipb.ReleaseCell) string {
+	switch {
+	case release.Aborted != nil:
+		return releaseAborted
+	case release.Held != nil:
+		return releaseHeld
+	}
+	isOpen, moves := false, false
+	for _, cell := range cells {
+		for _, one := range cell.Standings {
+			switch one.State {
+			case stateDeploying:
+				isOpen, moves = true, true
+			case statePending, stateApproved:
+				isOpen, moves = true, moves || one.Earliest != nil
+			}
+		}
+	}
+	switch {
+	case moves:
+		return releaseMoving
+	case isOpen:
+		return releaseWaiting
+	}
+	return releaseDone
+}
+
+// with is the line as it would be with other releases, and what that changes for its applications.
+func (l *releaseLine) with(releases []promotion.Release) (*releaseLine, []*apipb.ReleaseEffect) {
+	read := *l.ReleaseLine
+	read.Releases = releases
+	changed := &releaseLine{ReleaseLine: &read, applications: map[string]*deliveredApplication{}, troubles: l.troubles, environments: l.environments}
+	var effects []*apipb.ReleaseEffect
+	for _, name := range l.Spec.GetApplications() {
+		a := l.applications[name]
+		if a == nil {
+			continue
+		}
+		moment := *a.Moment
+		moment.Facts = a.Facts.WithReleases(releases)
+		next := &deliveredApplication{&moment, moment.Application.Decide(moment.Catalogue, moment.Facts)}
+		changed.applications[name] = next
+		one := &apipb.ReleaseEffect{Application: name}
+		for at, environment := range a.Application.Environments() {
+			before, after := a.decision.Outcomes[at], next.decision.Outcomes[at]
+			if before.Wants != after.Wants || before.Hold != after.Hold || before.Why != after.Why {
+				one.Effects = append(one.Effects, &apipb.DeliveryEffect{Environment: environment, Before: a.environment(at, before), After: next.environment(at, after)})
+			}
+		}
+		if len(one.Effects) > 0 {
+			effects = append(effects, one)
+		}
+	}
+	return changed, effects
+}
+
+// CreateRelease makes a release, or shows what it would come to.
+func (s *Server) CreateRelease(ctx context.Context, request *apipb.CreateReleaseRequest) (*apipb.CreateReleaseResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.line(ctx, partition, request.Line)
+	if err != nil {
+		return nil, err
+	}
+	row := intent.DeliveryRecord{Partition: partition.ID, Application: l.Spec.GetName(), Kind: intent.DeliveryRelease, By: actorOf(ctx)}
+	row.Immediate = l.Spec.GetMode() == intentpb.ReleaseLine_MODE_IMMEDIATE
+	if request.Mode != apipb.CreateReleaseRequest_MODE_UNSPECIFIED {
+		row.Immediate = request.Mode == apipb.CreateReleaseRequest_MODE_IMMEDIATE
+	}
+	if row.Reason, err = loosened("making a release", request.Reason); err != nil {
+		return nil, err
+	}
+	if row.Versions, err = l.versions(request.Versions); err != nil {
+		return nil, err
+	}
+	release := promotion.Release{Number: 1, Versions: row.Versions, Immediate: row.Immediate, By: row.By.Name, Reason: row.Reason, At: s.runtime.Now()}
+	if n := len(l.Releases); n > 0 {
+		release.Number = l.Releases[n-1].Number + 1
+	}
+	if err := l.fits(&release); err != nil {
+		return nil, err
+	}
+	changed, effects := l.with(append(slices.Clip(l.Releases), release))
+	response := &apipb.CreateReleaseResponse{Effects: effects, Environments: l.environments, Warnings: changed.warnings(&release)}
+	if !request.DryRun {
+		said := l.Said()
+		stored, err := s.store.RecordDelivery(ctx, row, store.DeliveryAuthority{Partition: partition.ID, AnyOf: []intent.Role{intent.Operator}, Said: &said})
+		if err != nil {
+			return nil, err
+		}
+		release.Number = stored.Release
+	}
+	response.Release, err = changed.show(&release)
+	return response, err
+}
+
+// versions that a request names, by what the line calls the applications.
+func (l *releaseLine) versions(named map[string]string) (map[string]intent.VersionName, error) {
+	if len(named) == 0 {
+		return nil, fault.New(fault.Invalid, "the release names no version").WithHint("name one of each application that goes out, as payments=1.8.0")
+	}
+	if len(named) > mostReleased {
+		return nil, fault.New(fault.Invalid, "the release names %d versions, and at most %d go together", len(named), mostReleased)
+	}
+	versions := map[string]intent.VersionName{}
+	for _, text := range slices.Sorted(maps.Keys(named)) {
+		name, err := l.applicationNamed(text)
+		if err != nil {
+			return nil, err
+		}
+		if trouble := l.troubles[name]; trouble != "" {
+			return nil, fault.New(fault.Conflict, "%s cannot be released: %s", name, trouble)
+		}
+		if _, ok := versions[name]; ok {
+			return nil, fault.New(fault.Invalid, "%s is named twice", name)
+		}
+		version, err := l.applications[name].versionNamed(named[text], "")
+		if err != nil {
+			return nil, err
+		}
+		versions[name] = version
+	}
+	return versions, nil
+}
+
+// applicationNamed in the line, by its whole name or by what follows the partition, where that is of one alone.
+func (l *releaseLine) applicationNamed(text string) (string, error) {
+	var found []string
+	for _, name := range l.Spec.GetApplications() {
+		_, application, _ := strings.Cut(name, "/")
+		if name == text || name == delivery.MemberName(l.Partition.ID, text) {
+			return name, nil
+		}
+		if application == text {
+			found = append(found, name)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", fault.New(fault.Invalid, "several applications of the line are called %s", text).WithHint("name one: %s", strings.Join(found, ", "))
+	}
+	hint := "it lists " + strings.Join(l.Spec.GetApplications(), ", ")
+	if suggestion := spell.Nearest(text, l.Spec.GetApplications()); suggestion != "" {
+		hint = "did you mean " + suggestion + "? " + hint
+	}
+	return "", fault.New(fault.NotFound, "the line of releases %s lists no application %q", l.Spec.GetName(), text).WithHint("%s", hint)
+}
+
+// fits refuses a release that could go nowhere, or would take an application back.
+func (l *releaseLine) fits(release *promotion.Release) error {
+	for i := len(l.Releases) - 1; i >= 0; i-- {
+		if earlier := &l.Releases[i]; earlier.Aborted == nil && maps.Equal(earlier.Versions, release.Versions) {
+			return fault.New(fault.Conflict, "release %d brings the same versions", earlier.Number).WithHint("lehr release status %d shows how far it has come", earlier.Number)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(release.Versions)) {
+		a, version := l.applications[name], release.Versions[name]
+		if known := a.Versions[version]; !known.Gone.IsZero() {
+			return fault.New(fault.Conflict, "the source of %s has version %s no longer", name, version.Name).WithHint("name one that it lists: lehr get versions")
+		}
+		place := a.Catalogue.Place(version)
+		if place < 0 {
+			return fault.New(fault.Invalid, "version %s of %s has no place in the order of versions", version.Name, name).WithHint("mend the order in its lehr.yaml, or name another version")
+		}
+		for i := len(l.Releases) - 1; i >= 0; i-- {
+			earlier := &l.Releases[i]
+			if before, ok := earlier.Versions[name]; ok && earlier.Aborted == nil && a.Catalogue.Place(before) > place {
+				return fault.New(fault.Conflict, "version %s of %s is older than %s, which release %d brings", version.Name, name, before.Name, earlier.Number).
+					WithHint("releases go forward: to go back, abort release %d", earlier.Number)
+			}
+		}
+	}
+	return nil
+}
+
+// warnings are what is known now that will keep a release from environments.
+func (l *releaseLine) warnings(release *promotion.Release) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(release.Versions)) {
+		a, version := l.applications[name], release.Versions[name]
+		for at, environment := range a.Application.Environments() {
+			switch a.decision.State(at, version) {
+			case promotion.Vetoed, promotion.Failed, promotion.Skipped, promotion.Previous:
+				explained, err := a.decision.Explain(environment, version)
+				if err == nil {
+					list = append(list, name+": "+explained.Words(version.Name, environment))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// ActOnRelease keeps what a person asks about a release, or shows what it would change.
+func (s *Server) ActOnRelease(ctx context.Context, request *apipb.ActOnReleaseRequest) (*apipb.ActOnReleaseResponse, error) {
+	partition, err := s.registered(ctx, request.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(intent.ReleaseActs(), request.Kind) {
+		return nil, fault.New(fault.Invalid, "%q is nothing that can be asked about a release", request.Kind).WithHint("known are %s", strings.Join(intent.ReleaseActs(), ", "))
+	}
+	l, err := s.line(ctx, partition, request.Line)
+	if err != nil {
+		return nil, err
+	}
+	at, err := l.release(request.Number)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.mayAct(request, &l.Releases[at]); err != nil {
+		return nil, err
+	}
+	row := intent.DeliveryRecord{
+		Partition: partition.ID, Application: l.Spec.GetName(), Kind: intent.DeliveryAct, Act: request.Kind, Release: int(request.Number), Environment: request.Environment,
+		Versions: l.Releases[at].Versions, By: actorOf(ctx),
+	}
+	if row.Reason, err = loosened("asking about release "+fmt.Sprint(request.Number), request.Reason); err != nil {
+		return nil, err
+	}
+	releases, shown := slices.Clone(l.Releases), row
+	shown.At = s.runtime.Now()
+	delivery.ApplyReleaseAct(&releases[at], shown)
+	_, effects := l.with(releases)
+	response := &apipb.ActOnReleaseResponse{Effects: effects}
+	if request.Kind == intent.ActAbortRelease {
+		response.Touches = l.touches(&l.Releases[at])
+	}
+	if request.DryRun {
+		return response, nil
+	}
+	said := l.Said()
+	_, err = s.store.RecordDelivery(ctx, row, store.DeliveryAuthority{Partition: partition.ID, AnyOf: []intent.Role{intent.Operator}, Said: &said})
+	return response, err
+}
+
+// mayAct refuses what makes no sense now.
+func (l *releaseLine) mayAct(request *apipb.ActOnReleaseRequest, release *promotion.Release) error {
+	switch {
+	case request.Environment != "" && request.Kind != intent.ActSkipRelease && request.Kind != intent.ActResumeRelease:
+		return fault.New(fault.Invalid, "%s is about all environments", request.Kind).WithHint("take --in out, or skip the release in that environment")
+	case request.Environment != "" && !slices.Contains(l.environments, request.Environment):
+		hint := "they have " + strings.Join(l.environments, ", ")
+		if suggestion := spell.Nearest(request.Environment, l.environments); suggestion != "" {
+			hint = "did you mean " + suggestion + "? " + hint
+		}
+		return fault.New(fault.NotFound, "no application of the line has an environment %q", request.Environment).WithHint("%s", hint)
+	case release.Aborted != nil:
+		return fault.New(fault.Conflict, "release %d was aborted by %s: %s", release.Number, release.Aborted.By, release.Aborted.Reason).WithHint("make another release of the same versions")
+	case request.Kind == intent.ActResumeRelease && release.Held == nil && release.Skipped[request.Environment] == nil:
+		return fault.New(fault.Conflict, "release %d is neither held nor skipped", release.Number).WithHint("lehr release status %d shows what it waits for", release.Number)
+	}
+	return nil
+}
+
+// touches are other releases that bring applications of one that is aborted, and keep their versions.
+func (l *releaseLine) touches(aborted *promotion.Release) (list []string) {
+	for i := range l.Releases {
+		other := &l.Releases[i]
+		if other.Number == aborted.Number || other.Aborted != nil {
+			continue
+		}
+		var words []string
+		for _, name := range slices.Sorted(maps.Keys(aborted.Versions)) {
+			version, ok := other.Versions[name]
+			switch {
+			case ok && version == aborted.Versions[name]:
+				words = append(words, fmt.Sprintf("it brings %s %s as well, which stays where it is", name, version.Name))
+			case ok && other.Number > aborted.Number:
+				words = append(words, fmt.Sprintf("it brings %s %s, made after %s, which stays where it is", name, version.Name, aborted.Versions[name].Name))
+			}
+		}
+		if len(words) > 0 {
+			list = append(list, fmt.Sprintf("release %d: %s", other.Number, strings.Join(words, "; ")))
+		}
+	}
+	return list
+}
