@@ -371,12 +371,8 @@ func (a *deliveredApplication) next(at int) (versions []intent.VersionName) {
 	}
 	add(outcome.Has)
 	add(outcome.Wants)
-	states, ordered := a.decision.States(at), a.Catalogue.Ordered()
-	for place, left := len(states)-1, mostNext; place >= 0 && left > 0; place-- {
-		if states[place] == promotion.Pending || states[place] == promotion.Approved {
-			add(ordered[place].VersionName())
-			left--
-		}
+	for _, version := range a.decision.Next(at, mostNext, promotion.Pending, promotion.Approved) {
+		add(version)
 	}
 	return versions
 }

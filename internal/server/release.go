@@ -444,8 +444,13 @@ func (l *releaseLine) applicationNamed(text string) (string, error) {
 		return "", fault.New(fault.Invalid, "several applications of the line are called %s", text).WithHint("name one: %s", strings.Join(found, ", "))
 	}
 	hint := "it lists " + strings.Join(l.Spec.GetApplications(), ", ")
-	if suggestion := spell.Nearest(text, l.Spec.GetApplications()); suggestion != "" {
-		hint = "did you mean " + suggestion + "? " + hint
+	names := map[string]string{}
+	for _, name := range l.Spec.GetApplications() {
+		_, application, _ := strings.Cut(name, "/")
+		names[name], names[application] = name, name
+	}
+	if suggestion := spell.Nearest(text, slices.Sorted(maps.Keys(names))); suggestion != "" {
+		hint = "did you mean " + names[suggestion] + "? " + hint
 	}
 	return "", fault.New(fault.NotFound, "the line of releases %s lists no application %q", l.Spec.GetName(), text).WithHint("%s", hint)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
 )
@@ -43,7 +42,7 @@ func (d *Deliverer) waits(m *Moment, decision *promotion.Decision) (rows []inten
 			continue
 		}
 		name := m.Places[at].Spec.GetName()
-		next := followed(m, decision, at)
+		next := decision.Next(at, mostFollowed, promotion.Pending)
 		for _, version := range next {
 			row, err := waitOf(decision, name, version)
 			if err != nil {
@@ -64,26 +63,6 @@ func (d *Deliverer) waits(m *Moment, decision *promotion.Decision) (rows []inten
 		}
 	}
 	return rows, nil
-}
-
-// followed are the versions that wait in an environment and come next: the newest, or of a queue
-// the oldest.
-func followed(m *Moment, decision *promotion.Decision, at int) (next []intent.VersionName) {
-	ordered, states := m.Catalogue.Ordered(), decision.States(at)
-	queues := m.Places[at].Spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
-	for i := range states {
-		place := len(states) - 1 - i
-		if queues {
-			place = i
-		}
-		if states[place] == promotion.Pending {
-			next = append(next, ordered[place].VersionName())
-		}
-		if len(next) == mostFollowed {
-			break
-		}
-	}
-	return next
 }
 
 // waitOf says for which constraint a version waits: the first that does not let it in yet. One

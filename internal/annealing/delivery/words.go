@@ -25,7 +25,7 @@ var (
 		promotion.Young: "young", promotion.AgeUnknown: "age-unknown", promotion.Denied: "denied", promotion.NoResult: "no-result", promotion.ResultBad: "result-bad",
 		promotion.SaysNo: "says-no", promotion.LineUnreadable: "line-unreadable", promotion.NotReleased: "not-released", promotion.InAborted: "release-aborted",
 		promotion.InSkipped: "release-skipped", promotion.InHeld: "release-held", promotion.BehindHeld: "behind-held", promotion.FirstUnreadable: "first-unreadable",
-		promotion.WentBackThere: "went-back", promotion.TooFarAhead: "too-far-ahead",
+		promotion.FailedThere: "failed-there", promotion.WentBackThere: "went-back", promotion.TooFarAhead: "too-far-ahead",
 	}
 	asideWords = map[ordering.Cause]string{
 		ordering.NoMatch: "no-match", ordering.NotAVersion: "not-a-version", ordering.Prerelease: "prerelease", ordering.NotKnown: "not-known",

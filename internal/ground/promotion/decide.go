@@ -209,6 +209,11 @@ func (c *choice) fill(states []State, o *Outcome) []State {
 	for place := range min(oldest, len(states)) {
 		states[place] = Skipped
 	}
+	for version := range c.index.releases {
+		if place, _ := c.catalogue.place(version); place != nowhere && c.isSkipped(version) {
+			states[place] = Skipped
+		}
+	}
 	for _, place := range c.catalogue.withdrawn {
 		states[place] = Withdrawn
 	}

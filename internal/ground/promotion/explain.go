@@ -1,8 +1,10 @@
 package promotion
 
 import (
+	"slices"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/ordering"
@@ -43,6 +45,24 @@ type Awaited struct{ Environment, Name string }
 // States of all versions in an environment, in the order of the catalogue. It is not to be
 // changed.
 func (d *Decision) States(environment int) []State { return d.states[environment] }
+
+// Next are at most so many versions that may come to an environment, in one of some states: those that come next
+// first, which is the oldest where versions queue. Of an application of a line they are what releases bring.
+func (d *Decision) Next(environment, most int, in ...State) (next []intent.VersionName) {
+	states := d.states[environment]
+	queues := d.app.isReleased() || d.app.environments[environment].spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
+	for i := 0; i < len(states) && len(next) < most; i++ {
+		place := len(states) - 1 - i
+		if queues {
+			place = i
+		}
+		version := d.catalogue.versions[place].VersionName()
+		if slices.Contains(in, states[place]) && (!d.app.isReleased() || len(d.index.releases[version]) > 0) {
+			next = append(next, version)
+		}
+	}
+	return next
+}
 
 // State of a version in an environment; 0: nothing is known of it.
 func (d *Decision) State(environment int, r intent.VersionName) State {

@@ -201,6 +201,13 @@ func (c *choice) queues() bool {
 	return c.app.isReleased() || c.environment.spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
 }
 
+// isSkipped reports whether each release that brings a version is skipped in the environment, or aborted.
+func (c *choice) isSkipped(r intent.VersionName) bool {
+	return !slices.ContainsFunc(c.index.releases[r], func(release *Release) bool {
+		return release.Aborted == nil && release.skippedIn(c.environment.spec.GetName()) == nil
+	})
+}
+
 // judgeReleased says what the releases that bring a version say of it: the one that is nearest to letting it in.
 func (d *decider) judgeReleased(at int, r intent.VersionName, place int) Verdict {
 	if d.facts.Line == nil {
@@ -324,6 +331,9 @@ func (d *decider) reached(at int, r intent.VersionName) Verdict {
 		if newer := d.wellWith(at, has, current, 0); newer.Status == Passes {
 			return newer
 		}
+	}
+	if failure, ok := d.index.marks[at].failed[r]; ok && v.Status == Waits && failure.Attempts >= d.app.environments[at].attempts {
+		v.Status, v.Cause = Refuses, FailedThere
 	}
 	if v.Status == Passes && has != r && current <= place {
 		v.Status, v.Cause = Waits, WentBackThere

@@ -80,6 +80,8 @@ const (
 	BehindHeld
 	// FirstUnreadable: the application that goes first in the release cannot be read.
 	FirstUnreadable
+	// FailedThere: the environment did not converge with it, after all attempts.
+	FailedThere
 	// WentBackThere: the environment had it, and has something older now.
 	WentBackThere
 	// TooFarAhead: the environment would be too far ahead of another one.

@@ -41,6 +41,11 @@ func (x *Explanation) reason() string {
 	case Previous:
 		return "it was there before"
 	case Skipped:
+		for _, v := range x.Verdicts {
+			if v.Cause == InSkipped {
+				return v.Words()
+			}
+		}
 		return "something newer was there, or a person began with something newer"
 	case Superseded:
 		return "it was let in, and something newer came instead"
@@ -87,6 +92,9 @@ var holdWords = map[Hold]string{
 // Words say what a constraint waits for, with its numbers.
 func (v Verdict) Words() string {
 	if v.Application != "" && v.Cause != FirstUnreadable && v.Cause != WentBackThere {
+		if v.Cause == FailedThere {
+			return fmt.Sprintf("%s refuses it with release %d, for %s %s failed in %s", v.Constraint, v.Release, v.Application, v.Version, v.Environment)
+		}
 		if v.Cause == BadThere {
 			return fmt.Sprintf("%s refuses it with release %d, for %s %s is bad in %s", v.Constraint, v.Release, v.Application, v.Version, v.Environment)
 		}

@@ -78,15 +78,7 @@ func (t *Teller) known(prefix string) (releases []intent.VersionName) {
 func current(m *delivery.Moment, decision *promotion.Decision, at int) (releases []intent.VersionName) {
 	outcome := decision.Outcomes[at]
 	releases = append(releases, outcome.Has, outcome.Wants)
-	states, ordered := decision.States(at), m.Catalogue.Ordered()
-	left := mostNext
-	for place := len(states) - 1; place >= 0 && left > 0; place-- {
-		if states[place] == promotion.Pending || states[place] == promotion.Approved {
-			releases = append(releases, ordered[place].VersionName())
-			left--
-		}
-	}
-	return releases
+	return append(releases, decision.Next(at, mostNext, promotion.Pending, promotion.Approved)...)
 }
 
 // standing is the status of a version in an environment, and its text, which changes only with what
