@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -40,6 +41,29 @@ func TestReleaseLinesAreRead(t *testing.T) {
 		if spec.GetReleases() != "shop/main" {
 			t.Errorf("application %d takes the releases of %q", i, spec.GetReleases())
 		}
+	}
+}
+
+// TestReleasesOfThePageAreRead: the samples of docs/use/releases.md are taken, together.
+func TestReleasesOfThePageAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/use/releases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```yaml\n")
+	if len(blocks) != 4 {
+		t.Fatalf("the page has %d samples, this test knows 3", len(blocks)-1)
+	}
+	sample := func(i int) string {
+		text, _, _ := strings.Cut(blocks[i], "```")
+		return text
+	}
+	near := strings.ReplaceAll(strings.TrimSpace(sample(3)), "\n", "\n        ")
+	orders := "  orders:\n    versions: cart\n    releases: main\n    environments:\n      test:\n        set: {document: knobs, field: /test/orders}\n        assets: id == \"orders\"\n        " + near +
+		"\n      production: {set: {document: knobs, field: /production/orders}, assets: id == \"orders/production\"}\n"
+	d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+sample(1)+sample(2)+orders), schema.Builtin())
+	if len(findings) > 0 || len(d.Policy.GetReleaseLines()) != 1 || d.Policy.GetDeliveries()[1].GetEnvironments()[0].GetConstraints()[0].GetLag().GetAtMost() != 2 {
+		t.Errorf("%+v, %v", findings, d.Policy.GetDeliveries())
 	}
 }
 

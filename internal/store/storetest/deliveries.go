@@ -21,6 +21,7 @@ func testDeliveries(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Roles", func(t *testing.T) { votesHaveRoles(newWorld(t, open)) })
 	t.Run("Promotion", func(t *testing.T) { promotionsAreWhole(newWorld(t, open)) })
 	t.Run("Verification", func(t *testing.T) { verificationsHoldPushes(newWorld(t, open)) })
+	t.Run("Releases", func(t *testing.T) { releasesAreNumbered(newWorld(t, open)) })
 	t.Run("Collected", func(t *testing.T) { deliveriesAreCollected(newWorld(t, open)) })
 }
 
@@ -171,6 +172,52 @@ func saidIsKept(w *world) {
 	_, err = w.RecordDelivery(ctx, elsewhere, operates)
 	w.refused(err, fault.NotFound)
 	w.must(w.VerifyAudit(ctx, shop))
+}
+
+// releasesAreNumbered, by line; what rests on a line's rows, or on those of another application, is refused when
+// there are newer ones.
+func releasesAreNumbered(w *world) {
+	ctx := w.t.Context()
+	made := func(line string, may store.DeliveryAuthority) (intent.DeliveryRecord, error) {
+		return w.RecordDelivery(ctx, intent.DeliveryRecord{
+			Partition: shop, Application: line, Kind: intent.DeliveryRelease, By: alice, Reason: "the week", Immediate: true,
+			Versions: map[string]intent.VersionName{"shop/web": {Name: "1.0", Digest: "d"}, "theatre/seats": {Name: "2.0"}},
+		}, may)
+	}
+	elsewhere := w.Changed(theatre)
+	first, err := made("main", operates)
+	w.must(err)
+	select {
+	case <-elsewhere:
+	case <-time.After(30 * time.Second):
+		w.t.Error("the partition of another application of the release was told nothing")
+	}
+	second, err := made("main", operates)
+	w.must(err)
+	other, err := made("other", operates)
+	w.must(err)
+	if first.Release != 1 || second.Release != 2 || other.Release != 1 {
+		w.t.Errorf("releases have the numbers %d, %d and %d, want 1, 2 and 1", first.Release, second.Release, other.Release)
+	}
+	if diff := cmp.Diff([]intent.DeliveryRecord{first, second}, w.rows("main", 0)); diff != "" {
+		w.t.Errorf("rows of the line:\n%s", diff)
+	}
+	records := w.audited(shop)
+	if last := records[len(records)-1]; last.Verb != "delivery-release" || last.Detail != "release 1, shop/web 1.0, theatre/seats 2.0" {
+		w.t.Errorf("the audit says %+v", last)
+	}
+	// Two people at once: the second does not know what the first did.
+	stale := operates
+	stale.Said = &first.Number
+	_, err = made("main", stale)
+	w.refused(err, fault.Conflict)
+	w.created(`{"test":{"version":"0.9"}}`)
+	step := w.promotes("1", "1.0", 0)
+	step.Rests = []store.DeliveryRest{{Partition: shop, Application: "main", Number: first.Number}}
+	w.refused(w.Promote(ctx, w.lease, step), fault.Conflict)
+	step = w.promotes("1", "1.0", 0)
+	step.Rests = []store.DeliveryRest{{Partition: shop, Application: "main", Number: second.Number}, {Partition: theatre, Application: "seats", Number: 0}}
+	w.must(w.Promote(ctx, w.lease, step))
 }
 
 func votesHaveRoles(w *world) {
