@@ -265,7 +265,7 @@ func (l *Lab) write() error {
 		l.first.Things = append(l.first.Things, buckets()...)
 	}
 	if l.delivers() {
-		l.first.Delivers, l.first.Across, l.first.Advised = true, l.deliveryHome() != l.partition, l.asksAdviser()
+		l.first.Delivers, l.first.Across, l.first.Advised, l.first.Released = true, l.deliveryHome() != l.partition, l.asksAdviser(), l.hasReleases()
 		l.delivering = newDelivering()
 	}
 	l.first.Releases = l.releases()

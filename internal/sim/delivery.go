@@ -100,11 +100,13 @@ type delivering struct {
 	storyUntil time.Time
 	// paused: the helpful people have ended delivery.
 	paused bool
+	// wares are how many versions were built for releases.
+	wares int
 }
 
 // isDelivered reports whether an asset is the application's.
 func (l *Lab) isDelivered(asset intent.AssetID) bool {
-	return l.delivers() && strings.HasPrefix(string(asset), deliveredPrefix)
+	return l.delivers() && (strings.HasPrefix(string(asset), deliveredPrefix) || strings.HasPrefix(string(asset), goodsPrefix))
 }
 
 // deliver adds the application to a definition, or what its home needs there.
@@ -133,7 +135,7 @@ func (l *Lab) deliveryWatch() *monitor.Delivered {
 	if !l.delivers() {
 		return nil
 	}
-	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix, Advised: l.asksAdviser()}
+	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix, Advised: l.asksAdviser(), Released: l.hasReleases()}
 }
 
 // keepVersions makes the documents where there are none, and ends delivery once all is healed.
@@ -147,10 +149,19 @@ func (p person) keepVersions() error {
 	}
 	builds := map[string]map[string]string{firstRelease.Name: {"digest": firstRelease.Digest}}
 	// In this order: the same seed is to give the same run.
-	for _, begun := range []struct {
+	documents := []struct {
 		name    string
 		content map[string]map[string]string
-	}{{fieldsDocument, fields}, {buildsDocument, builds}} {
+	}{{fieldsDocument, fields}, {buildsDocument, builds}}
+	if p.hasReleases() {
+		for _, name := range []string{monitor.GoodsDocument, waresDocument} {
+			documents = append(documents, struct {
+				name    string
+				content map[string]map[string]string
+			}{name, goodsDocuments()[name]})
+		}
+	}
+	for _, begun := range documents {
 		name, content := begun.name, begun.content
 		partition := p.partitionOf(name)
 		_, err := p.c.Documents.GetDocument(p.ctx, &apipb.GetDocumentRequest{Partition: partition, Name: name})

@@ -288,6 +288,8 @@ func (l *Lab) ownKinds() []weighed {
 		return commonKinds
 	case l.deliveryHome() != l.partition:
 		return acrossKinds
+	case l.hasReleases():
+		return releaseKinds
 	case l.delivers():
 		return deliveryKinds
 	case l.releases():

@@ -68,6 +68,8 @@ type Intent struct {
 	Delivers bool `yaml:"-"`
 	// Across: the application that is delivered is another partition's.
 	Across bool `yaml:"-"`
+	// Released: there is a line of releases, with applications of its own.
+	Released bool `yaml:"-"`
 	// Advised: a constraint of staging asks.
 	Advised bool `yaml:"-"`
 	// Ungranted is the environment whose field it may not set; empty: it may set all.
@@ -151,7 +153,7 @@ func (i Intent) files() map[string]string {
 		files["/sim/all.star"] += bucketMaker
 	}
 	if i.Delivers {
-		files["/sim/web.star"] = deliveredProgram
+		files["/sim/web.star"], files["/sim/goods.star"] = deliveredProgram, goodsProgram
 	}
 	if i.Releases {
 		files["/sim/course.star"], files["/sim/release.yaml"] = courseProgram, releaseWorkflow
@@ -256,6 +258,9 @@ func (i Intent) definition() string {
 		text = deliver(text, i.Across, i.Ungranted)
 		if i.Advised {
 			text = addAdviser(text)
+		}
+		if i.Released {
+			text = addReleases(text)
 		}
 	}
 	if i.Releases {

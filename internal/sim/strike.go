@@ -66,6 +66,7 @@ func init() {
 		OutputChanged: (*Lab).outputChanged, OutputFlapping: (*Lab).outputFlapping, OutputUnknown: (*Lab).outputUnknown, OutputGone: (*Lab).outputGone,
 		OutputEdited: (*Lab).outputEdited, OutputMoment: (*Lab).outputMoment, OutputDeposed: (*Lab).outputDeposed,
 		VersionBuilt: (*Lab).person, VersionVoted: (*Lab).person, DeliveryAct: (*Lab).person, DeliveryEdited: (*Lab).person, DeliveryProgram: (*Lab).programsFail, DeliveryMoment: (*Lab).deliveryMoment, DeliveryStory: (*Lab).deliveryStory, GrantEdited: (*Lab).editGrant,
+		ReleaseMade: (*Lab).person, ReleaseActed: (*Lab).person, ReleaseMoment: (*Lab).releaseMoment,
 		RunStarted: (*Lab).person, RunVoted: (*Lab).person, RunSignalled: (*Lab).person, RunCancelled: (*Lab).person, CourseEdited: (*Lab).person, CallsFail: (*Lab).callsFail, WorkflowPoint: (*Lab).workflowPoint,
 		FirmwareNew: (*Lab).person, DeviceMended: (*Lab).person, FirmwareLost: (*Lab).firmwareLost, DeviceFaulty: (*Lab).deviceFaulty, DeviceCallsBad: (*Lab).deviceCallsBad, UpgradePoint: (*Lab).upgradePoint,
 		CommonChanged: (*Lab).changesCommon, CommonBroken: (*Lab).breaksCommon,

@@ -26,6 +26,8 @@ type Delivered struct {
 	Document, Prefix string
 	// Advised: a constraint of staging asks about each version.
 	Advised bool
+	// Released: there is a line of releases, with applications of its own.
+	Released bool
 }
 
 // delivering is what is known of an application: by the history of its document, by what people
@@ -235,9 +237,16 @@ func (m *Monitor) delivers() {
 			if err := json.Unmarshal(text, &row); err != nil {
 				return err
 			}
-			m.deliveryRow(row)
+			if row.Application == watched.Application {
+				m.deliveryRow(row)
+			} else {
+				m.goodsRow(row)
+			}
 			return nil
 		}))
+	if watched.Released {
+		m.goodsRevised()
+	}
 }
 
 // readWithdrawn reads which versions their source no longer lists.

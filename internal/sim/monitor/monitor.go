@@ -129,6 +129,7 @@ type Monitor struct {
 	sealing     sealing
 	outputs     outputs
 	delivering  delivering
+	goods       goods
 	workflows   workflowWatch
 	devices     deviceWatch
 	quarantines quarantines
@@ -157,7 +158,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), workflows: newWorkflowWatch(), devices: newDeviceWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), goods: newGoods(), workflows: newWorkflowWatch(), devices: newDeviceWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0
