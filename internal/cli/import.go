@@ -77,9 +77,9 @@ type imported struct {
 }
 
 func (s *session) runImport(ctx context.Context, read importer.Reader, args []string, folder, name string) error {
-	partition, err := namePartition(folder, name)
-	if err != nil {
-		return err
+	partition, unnamed := namePartition(folder, name)
+	if unnamed != nil && name != "" {
+		return unnamed
 	}
 	if err := mustBeNew(folder); err != nil {
 		return err
@@ -88,9 +88,18 @@ func (s *session) runImport(ctx context.Context, read importer.Reader, args []st
 	if err != nil {
 		return err
 	}
+	if name == "" && result.Name != "" {
+		partition, unnamed = intent.ParsePartitionID(result.Name)
+	}
+	if unnamed != nil {
+		return unnamed
+	}
 	files := maps.Clone(result.Files)
 	if files == nil {
 		files = map[string][]byte{}
+	}
+	if result.ForOperator != nil {
+		maps.Copy(files, result.ForOperator(string(partition)))
 	}
 	summary := imported{
 		Folder: folder, Partition: partition,

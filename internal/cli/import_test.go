@@ -27,6 +27,31 @@ func importing(found importer.Import, err error) cli.Local {
 	return cli.Local{Imports: []importer.Kind{kind}}
 }
 
+// TestAnImportWithAName: the partition is called what was read is called, unless a person names
+// another, and the operator's files grant something to that name.
+func TestAnImportWithAName(t *testing.T) {
+	for _, sample := range []struct {
+		arguments []string
+		want      string
+	}{{nil, "bookshelf"}, {[]string{"--partition", "other"}, "other"}} {
+		local := importing(importer.Import{
+			Name: "bookshelf", Definition: "sources: {books: {files: books.yaml}}\n",
+			ForOperator: func(partition string) map[string][]byte {
+				return map[string][]byte{"operator/list.yaml": []byte("partitions: [" + partition + "]\n")}
+			},
+		}, nil)
+		folder := filepath.Join(t.TempDir(), "My Shelf")
+		if code, _, errs := run(t, local, append([]string{"import", "shelf", "hall", "--to", folder}, sample.arguments...)...); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, errs)
+		}
+		for file, want := range map[string]string{"lehr.yaml": "partition: " + sample.want + "\n", "operator/list.yaml": "partitions: [" + sample.want + "]\n"} {
+			if text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(file))); err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("%s: %v\n%s", file, err, text)
+			}
+		}
+	}
+}
+
 func TestImport(t *testing.T) {
 	local := importing(importer.Import{
 		Definition: "sources: {books: {files: books.yaml}}\n",

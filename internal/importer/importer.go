@@ -32,11 +32,16 @@ type Reader func(ctx context.Context, args []string) (Import, error)
 
 // Import is a partition made of what was read.
 type Import struct {
+	// Name is what the thing that was read is called. The partition has it, unless people name another.
+	Name string
 	// Definition is what lehr.yaml says after its partition and mode: sources,
 	// generators, plugins.
 	Definition string
 	// Files beside lehr.yaml, by path.
 	Files map[string][]byte
+	// ForOperator gives files that the operator of a server copies from, by path: they grant
+	// something to the partition of this name. nil: there are none.
+	ForOperator func(partition string) map[string][]byte
 	// Parts are partitions of their own, each in a folder of its name; with any there is no
 	// Definition.
 	Parts []Part

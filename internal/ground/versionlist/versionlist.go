@@ -60,6 +60,8 @@ const (
 	OtherBranch Cause = "other-branch"
 	// OtherStatus: its build did not end as asked for, or that is not known.
 	OtherStatus Cause = "other-status"
+	// NotRequested: it was not built of a pull or merge request, or that is not known.
+	NotRequested Cause = "not-requested"
 	// Unreadable: what the source says of it cannot be used.
 	Unreadable Cause = "unreadable"
 )

@@ -108,6 +108,13 @@ func (r *reading) describe() error {
 		return err
 	}
 	r.Definition = made.String()
+	if len(r.programs) > 0 {
+		maps.Copy(r.Files, r.programs.Files())
+		r.ForOperator = func(partition string) map[string][]byte {
+			return map[string][]byte{"operator/external-checks.yaml": r.programs.ExternalChecks(partition)}
+		}
+		r.Hints = append(r.Hints, r.programs.Hint())
+	}
 	r.Read = append(r.Read, fmt.Sprintf("%d Warehouses with %d artifacts, %d Stages, %d tasks", len(r.warehouses), len(r.artifacts()), len(r.stages), len(r.tasks)))
 	r.Read = append(r.Read, r.shares()...)
 	return r.describeKnobs()
@@ -319,11 +326,14 @@ func add(mapping *yaml.Node, name string, content any) {
 func verifications(s *stage) *yaml.Node {
 	made := &yaml.Node{Kind: yaml.MappingNode}
 	for _, v := range s.verify {
-		if v.http == "" {
+		content := map[string]any{"http": v.http}
+		switch {
+		case len(v.command) > 0:
+			content = map[string]any{"command": v.command}
+		case v.http == "":
 			add(made, v.name, nil)
 			continue
 		}
-		content := map[string]any{"http": v.http}
 		if v.timeout != "" {
 			content["timeout"] = v.timeout
 		}
@@ -361,7 +371,11 @@ func constraintsOf(s *stage, q *request, a *artifact) *yaml.Node {
 		verdicts = slices.Concat(a.warehouse.verdicts, a.verdicts, verdicts)
 	}
 	for _, v := range verdicts {
-		add(made, segment(v.name), map[string]any{"verdict": "outside"})
+		content := map[string]any{"verdict": "outside"}
+		if len(v.command) > 0 {
+			content = map[string]any{"command": v.command, "timeout": "1m"}
+		}
+		add(made, segment(v.name), content)
 	}
 	isProposed := s.proposes && (s.pullRequest == "" || s.writes[a] == nil)
 	if !s.isAutomatic || isProposed || q.isDirect && q.warehouse.isManual {

@@ -28,8 +28,12 @@ type artifact struct {
 	isMutable bool
 }
 
-// verdict is a constraint that a program outside decides.
-type verdict struct{ name, text string }
+// verdict is a constraint that a program decides: one that Lehr runs by a command, or one that hands the
+// result in.
+type verdict struct {
+	name, text string
+	command    []string
+}
 
 // reference is a part of an artifact's version.
 type reference struct {
@@ -138,7 +142,16 @@ func firstLine(err error) string {
 // environment is what expressions of Kargo may ask. What only a promotion knows is a mark, and
 // what is not there makes the expression one that cannot be resolved.
 func (s *scope) environment() map[string]any {
-	same := func(value any) string { return fmt.Sprint(value) }
+	same := func(value any) string {
+		switch value.(type) {
+		case map[string]any, []any:
+			// Marks stay as they are, so that they are found again.
+			if text, err := jsonText(value); err == nil {
+				return strings.ReplaceAll(text, `\u0000`, "\x00")
+			}
+		}
+		return fmt.Sprint(value)
+	}
 	none := func(...any) map[string]any { return map[string]any{} }
 	return map[string]any{
 		"vars":    s.vars,

@@ -15,6 +15,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/importer"
+	"lehr.dev/internal/importer/adapters"
 )
 
 // Kind imports a project of Kargo.
@@ -78,6 +79,8 @@ type reading struct {
 	tasks               map[string]*task
 	templates           map[string]*template
 	documents           documents
+	// programs run what Kargo ran.
+	programs adapters.List
 	// references that expressions were told, by their marks.
 	references []reference
 }

@@ -60,8 +60,9 @@ type write struct {
 type keptStep struct {
 	node, config *yaml.Node
 	content      map[string]any
-	// isGit: it commits what other steps make. isDone: delivery does it.
-	isGit, isDone bool
+	// isGit: it commits what other steps make. isDone: delivery does it. isOutside: a program does it, and
+	// hands the result in.
+	isGit, isDone, isOutside bool
 }
 
 // step is where a step stands: its own keys, and what its expressions may ask.
@@ -288,7 +289,10 @@ func (p *process) settle() {
 	}
 	for _, k := range p.stage.kept {
 		k.isDone = landed[k.node] || k.isGit && len(landed) > 0
-		if !k.isDone {
+		switch {
+		case k.isOutside:
+			p.tell(k.config)
+		case !k.isDone:
 			p.hold(k.config)
 		}
 	}

@@ -45,11 +45,32 @@ func (p *process) readUses(s *step) {
 	case read != nil:
 		read(p, s)
 		p.keepStep(s)
-	case slices.Contains(renderers, s.uses):
+	case slices.Contains(renderers, s.uses), s.uses == "argocd-wait" && p.isPushed && waitsForAll(s.config):
 		p.keepStep(s)
 	default:
 		p.readOutside(s)
 	}
+}
+
+// waitsForAll reports whether a step waits for what makes an environment good: its production is as it
+// should be, and healthy.
+func waitsForAll(config *yaml.Node) bool {
+	apps := child(config, "apps")
+	if apps == nil || apps.Kind != yaml.SequenceNode || len(apps.Content) == 0 {
+		return false
+	}
+	for _, app := range apps.Content {
+		list := child(app, "waitFor")
+		if list == nil {
+			continue
+		}
+		for _, item := range leaves(list) {
+			if !slices.Contains([]string{"health", "sync", "operation"}, item.Value) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // keepStep has the Stage's asset say what the step does, unless it comes to be done.
@@ -75,6 +96,14 @@ func (p *process) readOutside(s *step) {
 			why += " (did you mean " + meant + "?)"
 		}
 	}
+	if command := p.readRequest(s); command != nil && !s.goesOn {
+		if p.isPushed {
+			p.stage.verify = append(p.stage.verify, verification{name: name, command: command})
+		} else {
+			p.stage.verdicts = append(p.stage.verdicts, verdict{name: name, command: command})
+		}
+		return
+	}
 	switch {
 	case s.goesOn:
 		why += ": its result keeps nothing out, so nothing waits for it; have notifications or a task do it"
@@ -85,11 +114,19 @@ func (p *process) readOutside(s *step) {
 		p.stage.verdicts = append(p.stage.verdicts, verdict{name: name})
 		why += fmt.Sprintf(": no version comes before a program says so; have what runs it call lehr delivery verdict %s %s good|bad --reason REASON, or take the constraint out", segment(p.stage.name), name)
 	}
-	list := p.leave
-	if !isKnownStep {
-		list = p.wrong
+	what := "step " + s.uses + " of " + p.stage.name
+	if !isKnownStep || s.goesOn {
+		list := p.leave
+		if !isKnownStep {
+			list = p.wrong
+		}
+		list(s.node, what, why, s.config)
+		return
 	}
-	list(s.node, "step "+s.uses+" of "+p.stage.name, why, s.config)
+	// What runs the step finds it in the Stage's asset.
+	p.keepStep(s)
+	p.stage.kept[len(p.stage.kept)-1].isOutside = true
+	p.leave(s.node, what, why+". It stands in the Stage's asset")
 }
 
 func namesOf(list map[string]func(*process, *step)) func(yield func(string) bool) {
@@ -175,6 +212,7 @@ func (p *process) readPush(s *step) {
 	c := p.folderOf(s, map[string]func(*yaml.Node){
 		"targetBranch": p.take(s, "targetBranch", &branch), "generateTargetBranch": p.take(s, "generateTargetBranch", &generated),
 		"branch": p.take(s, "branch", &branch), "provider": p.keepAll, "maxAttempts": p.keepAll,
+		"tag":                   p.leaveAll("tag of a push", "who runs the step git-tag pushes its tag too"),
 		"force":                 p.leaveAll("force of a push", "Lehr commits upon what it has seen, and never over it"),
 		"pullIntegration":       p.keepAll,
 		"insecureSkipTLSVerify": p.leaveAll("insecureSkipTLSVerify", "Lehr always verifies: give the server the authority's certificate"),

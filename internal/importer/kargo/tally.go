@@ -18,11 +18,12 @@ type tally struct {
 	// values are all that count, in their order, with the kind of their object.
 	values []value
 	kept   map[*yaml.Node]bool
-	// held stand in the assets of Stages, where nothing obeys them yet.
-	held, left map[*yaml.Node]bool
-	leftOut    []importer.LeftOut
-	listed     map[importer.LeftOut]bool
-	problems   []string
+	// held stand in the assets of Stages, where nothing obeys them yet. told stand there too, for a program that
+	// does what they say and hands the result in.
+	held, told, left map[*yaml.Node]bool
+	leftOut          []importer.LeftOut
+	listed           map[importer.LeftOut]bool
+	problems         []string
 }
 
 // value is a text, a number or the like, or a mapping or list that is empty.
@@ -34,7 +35,7 @@ type value struct {
 }
 
 func newTally() tally {
-	return tally{places: map[*yaml.Node]string{}, kept: map[*yaml.Node]bool{}, held: map[*yaml.Node]bool{}, left: map[*yaml.Node]bool{},
+	return tally{places: map[*yaml.Node]string{}, kept: map[*yaml.Node]bool{}, held: map[*yaml.Node]bool{}, told: map[*yaml.Node]bool{}, left: map[*yaml.Node]bool{},
 		listed: map[importer.LeftOut]bool{}}
 }
 
@@ -89,6 +90,12 @@ func (t *tally) hold(node *yaml.Node) {
 	}
 }
 
+func (t *tally) tell(node *yaml.Node) {
+	for _, leaf := range leaves(node) {
+		t.kept[leaf], t.told[leaf] = true, true
+	}
+}
+
 // leave lists what is not carried over; at is the node whose line is told.
 func (t *tally) leave(at *yaml.Node, what, why string, values ...*yaml.Node) {
 	t.list(importer.LeftOut{What: fmt.Sprintf("%s:%d: %s", t.places[at], at.Line, what), Why: why}, values)
@@ -130,14 +137,17 @@ func (t *tally) refuse(node *yaml.Node, format string, args ...any) {
 func (t *tally) shares() []string {
 	type count struct{ all, carried int }
 	var whole count
-	held, kinds, names := 0, map[string]*count{}, []string{}
+	held, told, kinds, names := 0, 0, map[string]*count{}, []string{}
 	for _, v := range t.values {
 		if kinds[v.kind] == nil {
 			kinds[v.kind], names = &count{}, append(names, v.kind)
 		}
 		isCarried := t.kept[v.node] && !t.left[v.node]
-		if isCarried && t.held[v.node] {
+		switch {
+		case isCarried && t.held[v.node]:
 			held++
+		case isCarried && t.told[v.node]:
+			told++
 		}
 		for _, c := range []*count{&whole, kinds[v.kind]} {
 			c.all++
@@ -153,7 +163,7 @@ func (t *tally) shares() []string {
 	}
 	return []string{
 		fmt.Sprintf("%s values are carried over; without the %d in steps of assets, which nothing obeys, %s",
-			share(whole.carried, whole.all), held, share(whole.carried-held, whole.all-held)),
+			share(whole.carried, whole.all), held+told, share(whole.carried-held-told, whole.all-held)),
 		"by kind: " + strings.Join(parts, ", "),
 	}
 }

@@ -38,7 +38,7 @@ func (r *reading) readWarehouse(o *object) {
 		"interval": r.text(&w.interval), "freightCreationPolicy": r.text(&policy),
 		"shard": r.leaveAll("shard", "a partition is run by the server that has it"),
 		"freightCreationCriteria": func(node *yaml.Node) {
-			w.verdicts = append(w.verdicts, verdict{"freight-criteria", attribute(node, "expression")})
+			w.verdicts = append(w.verdicts, verdict{name: "freight-criteria", text: attribute(node, "expression")})
 			r.wrong(node, "Warehouse "+o.name+": freightCreationCriteria", "Lehr asks no expression of versions that go together: have a program that knows call lehr delivery verdict ENVIRONMENT freight-criteria good|bad --reason REASON", node)
 		},
 		"subscriptions": func(node *yaml.Node) {
@@ -150,7 +150,7 @@ func (r *reading) readSubscribed(a *artifact, content *yaml.Node) (s subscriptio
 	strict := true
 	filter := func(name string) func(*yaml.Node) {
 		return func(node *yaml.Node) {
-			a.verdicts = append(a.verdicts, verdict{name, node.Value})
+			a.verdicts = append(a.verdicts, verdict{name: name, text: node.Value})
 			r.wrong(node, name, "Lehr asks no expression of commits: have a program that knows call lehr delivery verdict ENVIRONMENT "+segment(name)+" good|bad --reason REASON", node)
 		}
 	}

@@ -2,7 +2,9 @@ package keel
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,8 +15,15 @@ type artifact struct {
 	node                      *yaml.Node
 	kind, name, reference     string
 	strategy, capture, branch string
-	status                    string
-	hasFrom                   bool
+	// branches is a regular expression of their names.
+	branches string
+	statuses []string
+	// isRequested: it must have been built of a pull request.
+	isRequested, hasFrom bool
+	// vmOptions say how an image is baked of a package; nil: none is.
+	vmOptions *yaml.Node
+	// project, repository and host are of a repository of git.
+	project, repository, host string
 }
 
 // named is how applications and environments of Lehr may be called.
@@ -51,10 +60,16 @@ func (r *reading) readArtifact(node *yaml.Node) {
 	r.eachKey(node, "the artifact", map[string]func(*yaml.Node){
 		"type": r.text(&a.kind), "name": r.text(&a.name), "reference": r.text(&a.reference),
 		"tagVersionStrategy": r.text(&a.strategy), "captureGroupRegex": r.text(&a.capture),
-		"vmOptions": r.leaveAll("vmOptions", "Lehr bakes no images; have the build bake them"),
+		"vmOptions": func(value *yaml.Node) { r.readOptions(a, value) },
+		"project":   r.text(&a.project), "repoName": r.text(&a.repository), "gitType": r.text(&a.host),
+		"secretRef": r.leaveAll("secretRef", "a source names a token of the server's: token: {env: VARIABLE} (docs/operate/secrets.md)"),
 		"statuses":  func(value *yaml.Node) { r.readStatuses(a, value) },
 		"from":      func(value *yaml.Node) { a.hasFrom = true; r.readFrom(a, value) },
 	})
+	if a.kind == "git" {
+		a.name = a.project + "/" + a.repository
+		r.checkRepository(a)
+	}
 	a.reference = cmp.Or(a.reference, a.name)
 	switch name := segment(a.reference); {
 	case a.name == "" || !named.MatchString(name):
@@ -88,14 +103,16 @@ func (r *reading) hasName(name string) bool {
 
 // checkOrder refuses what leaves it open which version is newer.
 func (r *reading) checkOrder(a *artifact) {
-	if a.kind != "deb" && a.kind != "docker" && a.kind != "npm" {
-		r.refuse(a.node, "the artifact %s has the type %q, which is none of deb, docker and npm", a.reference, a.kind)
+	if !slices.Contains([]string{"deb", "docker", "npm", "git"}, a.kind) {
+		r.refuse(a.node, "the artifact %s has the type %q, which is none of deb, docker, npm and git: nothing says which version is newer", a.reference, a.kind)
 	}
 	if _, ok := patterns[a.strategy]; a.strategy != "" && !ok {
 		r.refuse(a.node, "the artifact %s has the tagVersionStrategy %q, which Keel does not have", a.reference, a.strategy)
 	}
-	if a.kind == "docker" && a.strategy == "" && !a.hasFrom {
-		r.refuse(a.node, "the artifact %s has neither tagVersionStrategy nor from", a.reference)
+	if (a.kind == "docker" || a.kind == "git") && a.strategy == "" && !a.hasFrom {
+		a.strategy = defaultStrategy
+		r.Hints = append(r.Hints, fmt.Sprintf("%s:%d: the artifact %s has neither tagVersionStrategy nor from: its tags are ordered by %s, as Keel did; say another order if yours is another",
+			r.file, a.node.Line, a.reference, defaultStrategy))
 	}
 	if a.branch != "" && !branchName.MatchString(a.branch) {
 		r.refuse(a.node, "%q is no name of a branch", a.branch)
@@ -130,16 +147,47 @@ func (a *artifact) order() map[string]any {
 	return order
 }
 
+// defaultStrategy is what Keel took for an artifact that has none.
+const defaultStrategy = "semver-tag"
+
+// readOptions takes how an image is baked: it is an asset, which clusters come after.
+func (r *reading) readOptions(a *artifact, node *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		r.refuse(node, "vmOptions is no mapping")
+		return
+	}
+	if r.isJSON(node) {
+		r.dropSecrets(node, "")
+		a.vmOptions = node
+		if len(node.Content) > 0 {
+			r.hold(node)
+		}
+	}
+}
+
+// hosts of git that a config names by a word.
+var hosts = map[string]string{"github": "https://github.com/", "gitlab": "https://gitlab.com/", "bitbucket": "https://bitbucket.org/"}
+
+// checkRepository refuses a repository whose address nothing says.
+func (r *reading) checkRepository(a *artifact) {
+	if hosts[a.host] == "" || !repositoryName.MatchString(a.project) || !repositoryName.MatchString(a.repository) {
+		r.refuse(a.node, "the artifact %s has no repoName, project and gitType (one of github, gitlab and bitbucket): nothing says where its tags are", a.reference)
+		return
+	}
+	r.Hints = append(r.Hints, fmt.Sprintf("see that %s is the repository of the artifact %s: the config names its host by a word alone", a.address(), a.reference))
+}
+
+var repositoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+func (a *artifact) address() string { return hosts[a.host] + a.project + "/" + a.repository + ".git" }
+
 func (r *reading) readStatuses(a *artifact, node *yaml.Node) {
-	if node.Kind == yaml.SequenceNode && len(node.Content) == 1 {
-		r.text(&a.status)(node.Content[0])
-		return
-	}
-	if node.Kind == yaml.SequenceNode && len(node.Content) > 1 {
-		r.refuse(node, "a source of versions takes one status, and %s has several; have the build tell one", a.name)
-		return
-	}
-	r.eachItem(node, "statuses", nil)
+	r.eachItem(node, "statuses", func(item *yaml.Node) {
+		var status string
+		if r.text(&status)(item); status != "" {
+			a.statuses = append(a.statuses, status)
+		}
+	})
 }
 
 func (r *reading) readFrom(a *artifact, node *yaml.Node) {
@@ -149,16 +197,24 @@ func (r *reading) readFrom(a *artifact, node *yaml.Node) {
 				r.text(&a.branch)(value)
 				return
 			}
-			several := func(node *yaml.Node) {
-				r.refuse(node, "a source of versions takes one branch by its name, and no pattern: write name, or one artifact a branch")
+			var prefix string
+			r.eachKey(value, "branch", map[string]func(*yaml.Node){"name": r.text(&a.branch), "startsWith": r.text(&prefix), "regex": r.text(&a.branches)})
+			if prefix != "" {
+				a.branches = regexp.QuoteMeta(prefix) + ".*"
 			}
-			r.eachKey(value, "branch", map[string]func(*yaml.Node){"name": r.text(&a.branch), "startsWith": several, "regex": several})
+			if len(value.Content) > 2 {
+				r.refuse(value, "a branch is told by one of name, startsWith and regex")
+			}
+			if _, err := regexp.Compile(a.branches); err != nil {
+				r.refuse(value, "%q is no regular expression (RE2)", a.branches)
+			}
 		},
 		"pullRequestOnly": func(value *yaml.Node) {
-			if value.Value != "false" {
-				r.refuse(value, "a source of versions cannot ask for those of pull requests alone")
+			if value.Value != "true" && value.Value != "false" {
+				r.refuse(value, "pullRequestOnly is true or false")
 				return
 			}
+			a.isRequested = value.Value == "true"
 			r.keep(value)
 		},
 	})

@@ -17,6 +17,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/files"
 	"lehr.dev/internal/importer"
+	"lehr.dev/internal/importer/adapters"
 )
 
 // MaxBytes of a config that is read.
@@ -28,7 +29,7 @@ func Kind() importer.Kind {
 		Name: "keel", Arguments: "FILE", Short: "A delivery config of Spinnaker's managed delivery (Keel)",
 		Long: `Read a delivery config, as spinnaker.yml, and write a partition: artifacts as sources of
 versions, environments with their constraints and verifications, resources as assets.
-Spinnaker is not asked, and nothing is changed there.
+The partition has the config's name, or that of --partition. Spinnaker is not asked, and nothing is changed there.
 
 Builds tell of versions by call, in a document for each artifact, as they told Keel. It prints
 which share of the config's values is carried over, and lists the others with the reason.`,
@@ -63,11 +64,16 @@ type reading struct {
 	// specs are those carried over in specs of resources, which nothing obeys yet.
 	specs int
 	// problems are what keeps the config from being imported.
-	problems    []string
-	application string
+	problems                    []string
+	application, serviceAccount string
 	// artifacts by reference, in the order of the file.
-	artifacts    []*artifact
-	environments []*environment
+	artifacts     []*artifact
+	environments  []*environment
+	notifications []notification
+	targets       []target
+	previews      []preview
+	// programs run what Spinnaker ran.
+	programs adapters.List
 }
 
 // Read reads the text of a delivery config; file is its name in messages.
@@ -122,6 +128,24 @@ func countValues(node *yaml.Node) int {
 }
 
 func (r *reading) keep(node *yaml.Node) { r.carried += countValues(node) }
+
+// hold keeps what stands in an asset, where nothing obeys it yet.
+func (r *reading) hold(node *yaml.Node) {
+	r.keep(node)
+	r.specs += countValues(node)
+}
+
+// leaveBut lists a mapping, of which one value alone is carried over.
+func (r *reading) leaveBut(node *yaml.Node, kept, what, why string) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == kept {
+			r.keep(node.Content[i+1])
+		}
+	}
+	if len(node.Content) > 2 {
+		r.leave(node, what, why)
+	}
+}
 
 func (r *reading) leave(node *yaml.Node, what, why string) {
 	r.LeftOut = append(r.LeftOut, importer.LeftOut{What: fmt.Sprintf("%s:%d: %s", r.file, node.Line, what), Why: why})
@@ -200,14 +224,15 @@ func (r *reading) leaveAll(what, why string) func(*yaml.Node) {
 }
 
 func (r *reading) readConfig(root *yaml.Node) {
-	var artifacts, environments *yaml.Node
+	var artifacts, environments, previews *yaml.Node
 	r.eachKey(root, "the config", map[string]func(*yaml.Node){
+		"apiVersion":          r.readVersion,
 		"application":         r.text(&r.application),
-		"name":                r.leaveAll("name", "the partition has the name of its folder, or of --partition"),
-		"serviceAccount":      r.leaveAll("serviceAccount", "what Lehr may do is said by the server's own rights and by grants"),
+		"name":                r.readName,
+		"serviceAccount":      r.text(&r.serviceAccount),
 		"artifacts":           func(node *yaml.Node) { artifacts = node },
 		"environments":        func(node *yaml.Node) { environments = node },
-		"previewEnvironments": r.leaveAll("previewEnvironments", "delivery makes no environment for a branch"),
+		"previewEnvironments": func(node *yaml.Node) { previews = node },
 		"metadata":            r.leaveAll("metadata", "Keel does nothing with it"),
 	})
 	if artifacts == nil || environments == nil {
@@ -217,6 +242,29 @@ func (r *reading) readConfig(root *yaml.Node) {
 	r.eachItem(artifacts, "artifacts", r.readArtifact)
 	r.eachItem(environments, "environments", r.readEnvironment)
 	for _, e := range r.environments {
+		r.addImages(e)
 		r.checkEnvironment(e)
+	}
+	if previews != nil {
+		r.eachItem(previews, "previewEnvironments", r.readPreview)
+		r.checkPreviews()
+	}
+}
+
+// readVersion refuses a format that is not Keel's.
+func (r *reading) readVersion(node *yaml.Node) {
+	if node.Value != "delivery.config.spinnaker.netflix.com/v1" {
+		r.refuse(node, "the apiVersion %q is not that of a delivery config, delivery.config.spinnaker.netflix.com/v1", node.Value)
+		return
+	}
+	r.keep(node)
+}
+
+// readName takes the name of the config for the partition.
+func (r *reading) readName(node *yaml.Node) {
+	var name string
+	r.text(&name)(node)
+	if r.Name = segment(name); !named.MatchString(r.Name) {
+		r.refuse(node, "the name %q is none that a partition can have", name)
 	}
 }

@@ -22,7 +22,10 @@ func (r *reading) dropSecrets(node *yaml.Node, name string) {
 			r.leave(value, "a value of the spec", "it looks like a secret: "+kind)
 			continue
 		}
-		r.dropSecrets(value, called)
+		before := len(value.Content)
+		if r.dropSecrets(value, called); before > 0 && len(value.Content) == 0 {
+			continue
+		}
 		kept = append(kept, node.Content[i:i+step]...)
 	}
 	node.Content = kept

@@ -3,6 +3,7 @@ package definition_test
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,19 @@ func TestOriginsAreToldToKustomize(t *testing.T) {
 	}
 }
 
+// A list of versions may be of several statuses, of branches by a pattern, and of pull requests.
+func TestWhichVersionsCount(t *testing.T) {
+	d, findings := definition.Parse("lehr.yaml", []byte("lehr: v1\npartition: shop\nsources:\n  a: {pushed: builds, file: a.json, status: [RELEASE, FINAL], branches: \"feature/.*\", pull_requests: true}\n"+
+		"  b: {pushed: builds, file: b.json, status: passed}\ngenerate: {}\n"), schema.Builtin())
+	if len(findings) > 0 {
+		t.Fatalf("%+v", findings)
+	}
+	a, b := d.Sources[0].Remote.Versions, d.Sources[1].Remote.Versions
+	if !slices.Equal(a.Status, []string{"RELEASE", "FINAL"}) || a.Branches != "feature/.*" || !a.Requested || !slices.Equal(b.Status, []string{"passed"}) || b.Requested {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
 // What is wrong with a list of versions is told by its key, with what to do.
 func TestListsOfVersionsThatAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
@@ -192,6 +206,10 @@ func TestListsOfVersionsThatAreWrong(t *testing.T) {
 		`{pushed: "../x", file: a.json}`:                                                    "is no name of a document",
 		`{listing: "https://h/", file: a.json, sums: ../SUMS}`:                              "is no name of a file beside the page",
 		`{registry: "http://h/a", file: a.json, token: {env: T}}`:                           "in the clear",
+		`{pushed: builds, file: a.json, branches: "("}`:                                     "is no regular expression",
+		`{pushed: builds, file: a.json, branches: "a.*", branch: a}`:                        "write one of both",
+		`{pushed: builds, file: a.json, status: []}`:                                        "must be a list that is not empty",
+		`{pushed: builds, file: a.json, pull_requests: 1}`:                                  "true or false",
 		`{git_tags: "https://h/a.git", file: a.json, branch: "-x"}`:                         "is no name of a branch",
 		`{debian: "https://h/Packages", package: a-b, file: a.json, verify: "A KEY"}`:       "is no name of a key",
 		`{git_tags: "https://h/a.git", file: a.json, status: passed}`:                       "unknown field sources.a.status",

@@ -17,7 +17,7 @@ const maxKept = 100
 func (r *remoteParser) versions(kind string, login source.Login) *source.Versions {
 	count := len(r.findings)
 	v := &source.Versions{
-		Login: login, File: r.file(), Match: r.text("match"), Pattern: r.text("regexp"), Status: r.text("status"), Branch: r.text("branch"),
+		Login: login, File: r.file(), Match: r.text("match"), Pattern: r.text("regexp"), Branch: r.text("branch"), Branches: r.text("branches"),
 		Verify: r.text("verify"), Attested: r.text("attested"), Predicate: r.text("predicate"), Items: r.text("items"), Sums: r.text("sums"),
 	}
 	switch kind {
@@ -43,6 +43,12 @@ func (r *remoteParser) versions(kind string, login source.Login) *source.Version
 	}
 	if node := r.fields["order"]; node != nil {
 		v.Order = r.versionOrder(node)
+	}
+	if node := r.fields["status"]; node != nil {
+		v.Status = r.texts(node, r.at+".status")
+	}
+	if node := r.fields["pull_requests"]; node != nil {
+		v.Requested = choice(r.parser, node, r.at+".pull_requests", truths, "true or false")
 	}
 	if node := r.fields["limit"]; node != nil {
 		v.Limit = int(r.number(node, r.at+".limit", 1))

@@ -44,9 +44,13 @@ type Versions struct {
 	// of Pattern is the version.
 	Match   string
 	Pattern string `json:",omitempty"`
-	// Branch that the commit must be on, and Status that the build must have; empty: any.
-	Branch string `json:",omitempty"`
-	Status string `json:",omitempty"`
+	// Branch that the commit must be on, or Branches, a regular expression of their whole names; empty: any.
+	Branch   string `json:",omitempty"`
+	Branches string `json:",omitempty"`
+	// Status are those of which the build must have one; empty: any.
+	Status []string `json:",omitempty"`
+	// Requested: it must have been built of a pull or merge request.
+	Requested bool `json:",omitempty"`
 	// Verify and Attested are names of keys of the operator's by which a version, and its
 	// attestation of the type Predicate, must be signed; empty: need not.
 	Verify    string `json:",omitempty"`
@@ -172,6 +176,12 @@ func (v *Versions) check() error {
 	}
 	if v.Branch != "" && !reference(v.Branch) {
 		return fault.New(fault.Invalid, "%.300q is no name of a branch", v.Branch).WithHint("write branch: main")
+	}
+	if v.Branch != "" && v.Branches != "" {
+		return fault.New(fault.Invalid, "branch names one branch, and branches a pattern of several").WithHint("write one of both")
+	}
+	if _, err := regexp.Compile(v.Branches); err != nil {
+		return fault.New(fault.Invalid, "%.300q is no regular expression: %w", v.Branches, err).WithHint("write one of RE2, as release/.*")
 	}
 	if _, err := v.Ordering(); err != nil {
 		return err

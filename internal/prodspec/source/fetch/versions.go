@@ -29,6 +29,8 @@ type versions struct {
 	// repository is where tags or commits are listed.
 	repository *mirror
 	pattern    *regexp.Regexp
+	// branches are those that count, by their whole names; nil: all, or the one that the source names.
+	branches *regexp.Regexp
 	// described and verified are what digests led to, by name and digest: what was read before
 	// somebody asked to be left alone need not be read again.
 	described map[string]versionlist.Version
@@ -52,6 +54,9 @@ func newVersions(remote source.Versions, name string, o Options, limits source.L
 	}
 	if remote.Pattern != "" {
 		v.pattern = regexp.MustCompile("^(?:" + remote.Pattern + ")$") // It was checked.
+	}
+	if remote.Branches != "" {
+		v.branches = regexp.MustCompile("^(?:" + remote.Branches + ")$") // It was checked.
 	}
 	return v
 }
@@ -247,8 +252,12 @@ func (l *look) add(v versionlist.Version) {
 	switch {
 	case l.remote.Branch != "" && l.remote.Tags == nil && v.Branch != l.remote.Branch:
 		l.refuse(v, versionlist.OtherBranch, otherThan("branch", v.Branch, l.remote.Branch))
-	case l.remote.Status != "" && v.Status != l.remote.Status:
-		l.refuse(v, versionlist.OtherStatus, otherThan("build status", v.Status, l.remote.Status))
+	case l.branches != nil && !l.branches.MatchString(v.Branch):
+		l.refuse(v, versionlist.OtherBranch, otherThan("branch", v.Branch, "one that matches "+l.remote.Branches))
+	case len(l.remote.Status) > 0 && !slices.Contains(l.remote.Status, v.Status):
+		l.refuse(v, versionlist.OtherStatus, otherThan("build status", v.Status, strings.Join(l.remote.Status, " or ")))
+	case l.remote.Requested && v.PullRequest == "":
+		l.refuse(v, versionlist.NotRequested, "it is not known to be of a pull or merge request, and pull_requests asks for such; say where that is found with fields")
 	default:
 		l.found.Versions = append(l.found.Versions, v)
 	}

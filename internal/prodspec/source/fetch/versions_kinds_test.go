@@ -207,7 +207,7 @@ func TestVersionsOfADocumentOfJSON(t *testing.T) {
 			{"tag_name": "v1.1.0", "state": "failed"}, {"tag_name": "v1.2.0"}, {"other": 1}]}`)
 	})
 	fields := map[string]string{"version": "tag_name", "created": "published_at", "author": "/author/login", "status": "state", "build": "/run/id", "build_url": "/run/url"}
-	r := versionsOf(t, source.Versions{Listing: s.URL + "/releases", Items: "/data", Fields: fields, Status: "passed"})
+	r := versionsOf(t, source.Versions{Listing: s.URL + "/releases", Items: "/data", Fields: fields, Status: []string{"passed"}})
 	list, _ := r.list()
 	if len(list.Versions) != 1 {
 		t.Fatalf("versions %+v", list.Versions)
@@ -297,6 +297,24 @@ func TestVersionsThatArePushed(t *testing.T) {
 	if reason := r.folder.Failing().Reason; !strings.Contains(reason, "no object") {
 		t.Errorf("it fails by %q", reason)
 	}
+}
+
+// Versions are those of one of several statuses, of branches by a pattern, and of pull requests.
+func TestVersionsByStatusesBranchesAndRequests(t *testing.T) {
+	const content = `{"1.0.0": {"status": "RELEASE", "branch": "feature/a", "pull_request": "https://h/1"}, "1.1.0": {"status": "FINAL", "branch": "feature/b", "pull_request": "https://h/2"},
+		"1.2.0": {"status": "SNAPSHOT", "branch": "feature/c", "pull_request": "https://h/3"}, "1.3.0": {"status": "FINAL", "branch": "a-feature/d", "pull_request": "https://h/4"},
+		"1.4.0": {"status": "FINAL", "branch": "feature/e"}}`
+	r := versionsOf(t, source.Versions{Pushed: "builds", Status: []string{"RELEASE", "FINAL"}, Branches: "feature/.*|hotfix/.*", Requested: true})
+	r.options.Documents = func(_ context.Context, _ intent.PartitionID, _ string) (document.Document, error) {
+		return document.Document{Content: json.RawMessage(content)}, nil
+	}
+	list, _ := r.list()
+	if textOf(list) != "1.1.0 1.0.0" {
+		t.Errorf("versions %+v", list.Versions)
+	}
+	wantRefused(t, list, "1.2.0", versionlist.OtherStatus, "is SNAPSHOT, and RELEASE or FINAL is asked for")
+	wantRefused(t, list, "1.3.0", versionlist.OtherBranch, "is a-feature/d, and one that matches feature/.*|hotfix/.* is asked for")
+	wantRefused(t, list, "1.4.0", versionlist.NotRequested, "not known to be of a pull or merge request")
 }
 
 // What an environment has is kept, and a document that cannot be read leaves nothing out.
