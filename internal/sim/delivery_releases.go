@@ -80,8 +80,18 @@ func goodsDocuments() map[string]map[string]map[string]string {
 	return map[string]map[string]map[string]string{monitor.GoodsDocument: fields, waresDocument: {"1.0.0": {}}}
 }
 
-// release has a version built, and some seconds later a release made of it.
+// release has one to three versions built, one after the other, and some seconds later a release made of each. Of
+// half of them somebody thinks otherwise soon.
 func (p person) release() error {
+	delay := time.Duration(0)
+	for range 1 + p.r.IntN(3) {
+		p.after(delay, func() { _ = p.releaseOne() })
+		delay += within(p.r, 90*time.Second)
+	}
+	return nil
+}
+
+func (p person) releaseOne() error {
 	d := &p.delivering
 	d.wares++
 	version := fmt.Sprintf("1.%d.0", d.wares)
@@ -101,14 +111,19 @@ func (p person) release() error {
 	for _, application := range applications {
 		request.Versions[application] = version
 	}
+	acts, soon := p.r.IntN(2) == 0, within(p.r, 90*time.Second)
 	p.after(3*time.Second+within(p.r, 5*time.Second), func() {
 		err := p.insists(func() error {
 			_, err := p.c.Releases.CreateRelease(p.ctx, request)
 			return err
 		})
 		p.tell("%s: the release of %s (%v)", p.d, version, err)
-		if err == nil {
-			p.mark("delivery: a release, " + strings.ToLower(strings.TrimPrefix(mode.String(), "MODE_")))
+		if err != nil {
+			return
+		}
+		p.mark("delivery: a release, " + strings.ToLower(strings.TrimPrefix(mode.String(), "MODE_")))
+		if acts {
+			p.after(soon, func() { _ = p.actOnRelease() })
 		}
 	})
 	return nil
@@ -127,6 +142,9 @@ func (p person) actOnRelease() error {
 	if err != nil || len(listed.Releases) == 0 {
 		return err
 	}
+	if p.healing {
+		return nil
+	}
 	of := listed.Releases[p.r.IntN(len(listed.Releases))]
 	kind, environment := releaseActs[p.r.IntN(len(releaseActs))], ""
 	if p.r.IntN(2) == 0 {
@@ -141,6 +159,13 @@ func (p person) actOnRelease() error {
 			})
 			return err
 		})
+	}
+	if kind == intent.ActResumeRelease {
+		for _, r := range listed.Releases {
+			if len(r.Marks) > 0 && r.Marks[0].Kind != intent.ActAbortRelease {
+				of, environment = r, r.Marks[0].Environment
+			}
+		}
 	}
 	if kind == intent.ActHoldRelease || kind == intent.ActAbortRelease {
 		environment = ""
