@@ -241,6 +241,9 @@ func (s *session) printReleases(response *apipb.ListReleasesResponse, number int
 	if s.json() {
 		return printMessage(s.Out, response)
 	}
+	if response.Line == "" {
+		return fault.New(fault.Invalid, "the partition has several lines of releases, and none was named").WithHint("name one by --line: %s", strings.Join(response.Lines, ", "))
+	}
 	if number != 0 {
 		s.printRelease(response.Releases[0])
 		return nil

@@ -46,15 +46,20 @@ type releaseLine struct {
 	environments []string
 }
 
-// line that is named in a partition; empty: its only one.
-func (s *Server) line(ctx context.Context, partition store.Partition, name string) (*releaseLine, error) {
+// lineNames are the lines of a partition.
+func (s *Server) lineNames(ctx context.Context, partition store.Partition) (names []string, err error) {
 	policy, err := s.delivered.Policy(ctx, partition.Head)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
 	for _, line := range policy.GetReleaseLines() {
 		names = append(names, line.GetName())
+	}
+	return names, err
+}
+
+// line that is named in a partition; empty: its only one.
+func (s *Server) line(ctx context.Context, partition store.Partition, name string) (*releaseLine, error) {
+	names, err := s.lineNames(ctx, partition)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case len(names) == 0:
@@ -144,11 +149,18 @@ func (s *Server) ListReleases(ctx context.Context, request *apipb.ListReleasesRe
 	if err != nil {
 		return nil, err
 	}
+	lines, err := s.lineNames(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	if request.Line == "" && len(lines) > 1 && request.Number == 0 {
+		return &apipb.ListReleasesResponse{Lines: lines}, nil
+	}
 	l, err := s.line(ctx, partition, request.Line)
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListReleasesResponse{Line: l.Spec.GetName(), Environments: l.environments}
+	response := &apipb.ListReleasesResponse{Line: l.Spec.GetName(), Environments: l.environments, Lines: lines}
 	if request.Number != 0 {
 		at, err := l.release(request.Number)
 		if err != nil {

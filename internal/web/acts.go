@@ -97,6 +97,7 @@ func init() {
 		acts[stageActName(approve)] = act
 	}
 	registerDeliveryActs()
+	registerReleaseActs()
 	registerWorkflowActs()
 }
 

@@ -26,7 +26,7 @@ var named = map[string]bool{
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"workflows": false, workflowRunKind: true,
-	"delivery": false, "version": true, "environment": true,
+	"delivery": false, "version": true, "environment": true, "releases": false, "release": true,
 }
 
 func parseAddress(u *url.URL) (address, error) {

@@ -79,6 +79,11 @@ func showDelivery(ctx context.Context, r *reader, at address) (page, error) {
 			names = append(names, s.Application) // Nothing is selected, and it has no other environments.
 		}
 	}
+	lines, err := r.releasesOnTheWay(ctx, at)
+	if err != nil {
+		pageData.Parts = append(pageData.Parts, problem("releases", err))
+	}
+	pageData.Parts = append(pageData.Parts, lines...)
 	for _, name := range names {
 		board, err := r.board(ctx, at, name, byApplication[name])
 		if err != nil {

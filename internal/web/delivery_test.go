@@ -18,8 +18,8 @@ import (
 	"lehr.dev/internal/web"
 )
 
-// deliver has the partition deliver web to test, and by a judgement to production.
-func (w *world) deliver() {
+// deliver has the partition deliver web to test, and by a judgement to production; changes are made to its policy.
+func (w *world) deliver(changes ...func(*intentpb.Policy)) {
 	w.Helper()
 	ctx := w.Context()
 	_, err := w.store.CreateDocument(ctx, "shop", "knobs", []byte(`{"test":"1.0.0","production":"1.0.0"}`), "a try", ann)
@@ -35,13 +35,17 @@ func (w *world) deliver() {
 	environment := func(name string, constraints ...*intentpb.DeliveryConstraint) *intentpb.DeliveryEnvironment {
 		return &intentpb.DeliveryEnvironment{Name: name, Document: "knobs", Pointer: "/" + name, Assets: `id == "web/` + name + `"`, Constraints: constraints, Attempts: 3}
 	}
-	policy := entry(intent.PolicyAsset, &intentpb.Policy{Deliveries: []*intentpb.Delivery{{
+	written := &intentpb.Policy{Deliveries: []*intentpb.Delivery{{
 		Name: "web", Versions: "images", Order: &intentpb.VersionOrder{By: intentpb.VersionOrder_BY_SEMVER},
 		Environments: []*intentpb.DeliveryEnvironment{
 			environment("test"),
 			environment("production", &intentpb.DeliveryConstraint{Name: "people", Kind: &intentpb.DeliveryConstraint_Judgement{Judgement: &intentpb.Judgement{Quorum: 1}}}),
 		},
-	}}})
+	}}}
+	for _, change := range changes {
+		change(written)
+	}
+	policy := entry(intent.PolicyAsset, written)
 	delta := []store.Entry{policy}
 	for _, name := range []intent.AssetID{"web/production", "web/test", "deployment/shop/cart"} {
 		delta = append(delta, entry(name, &commandpb.Command{Diff: []string{"true"}, Push: []string{"true"}, Input: "1.0.0"}))

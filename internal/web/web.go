@@ -204,6 +204,10 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showDelivery(ctx, r, at)
 	case "version":
 		return showVersion(ctx, r, at)
+	case "releases":
+		return showReleases(ctx, r, at)
+	case "release":
+		return showRelease(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
 	case "workflows":
@@ -224,8 +228,9 @@ var queries = map[string][]string{
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
+	"releases": {"line", "before"}, "release": {"line"},
 }
 
 // query is what an address asks for, in the one form in which equal requests

@@ -542,7 +542,8 @@ func (x *ReleaseEffect) GetEffects() []*DeliveryEffect {
 type ListReleasesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
-	Line      string                 `protobuf:"bytes,2,opt,name=line" json:"line,omitempty"`
+	// Empty: its only one; where there are several, only their names are answered.
+	Line string `protobuf:"bytes,2,opt,name=line" json:"line,omitempty"`
 	// Only this one; 0: all.
 	Number int32 `protobuf:"varint,3,opt,name=number" json:"number,omitempty"`
 	// Those that are done or aborted as well.
@@ -633,7 +634,9 @@ type ListReleasesResponse struct {
 	Environments []string               `protobuf:"bytes,2,rep,name=environments" json:"environments,omitempty"`
 	Releases     []*Release             `protobuf:"bytes,3,rep,name=releases" json:"releases,omitempty"`
 	// What to ask before to get the next page; 0: there is none.
-	Next          int32 `protobuf:"varint,4,opt,name=next" json:"next,omitempty"`
+	Next int32 `protobuf:"varint,4,opt,name=next" json:"next,omitempty"`
+	// All lines of the partition.
+	Lines         []string `protobuf:"bytes,5,rep,name=lines" json:"lines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -694,6 +697,13 @@ func (x *ListReleasesResponse) GetNext() int32 {
 		return x.Next
 	}
 	return 0
+}
+
+func (x *ListReleasesResponse) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
 }
 
 type CreateReleaseRequest struct {
@@ -1045,12 +1055,13 @@ const file_lehr_api_v1_release_proto_rawDesc = "" +
 	"\x06number\x18\x03 \x01(\x05R\x06number\x12\x10\n" +
 	"\x03all\x18\x04 \x01(\bR\x03all\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12\x16\n" +
-	"\x06before\x18\x06 \x01(\x05R\x06before\"\x94\x01\n" +
+	"\x06before\x18\x06 \x01(\x05R\x06before\"\xaa\x01\n" +
 	"\x14ListReleasesResponse\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\tR\x04line\x12\"\n" +
 	"\fenvironments\x18\x02 \x03(\tR\fenvironments\x120\n" +
 	"\breleases\x18\x03 \x03(\v2\x14.lehr.api.v1.ReleaseR\breleases\x12\x12\n" +
-	"\x04next\x18\x04 \x01(\x05R\x04next\"\x81\x03\n" +
+	"\x04next\x18\x04 \x01(\x05R\x04next\x12\x14\n" +
+	"\x05lines\x18\x05 \x03(\tR\x05lines\"\x81\x03\n" +
 	"\x14CreateReleaseRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\tR\x04line\x12K\n" +
