@@ -251,10 +251,7 @@ func (l *releaseLine) cell(release *promotion.Release, names []string, environme
 		}
 		standing := &apipb.ReleaseStanding{Application: name, Version: toVersionName(version), State: delivery.StateWord(explained.State)}
 		cell.Standings = append(cell.Standings, standing)
-		if explained.State == promotion.Current {
-			continue
-		}
-		standing.Text = explained.Words(version.Name, environment)
+		standing.Text = explained.Reason()
 		switch explained.State {
 		case promotion.Pending, promotion.Approved, promotion.Superseded:
 			standing.Earliest = toTime(explained.Estimate.At)

@@ -132,7 +132,7 @@ func (p person) releaseOne() error {
 // releaseActs with how often each is made.
 var releaseActs = []string{
 	intent.ActHoldRelease, intent.ActHoldRelease, intent.ActSkipRelease, intent.ActSkipRelease, intent.ActAbortRelease, intent.ActAbortRelease,
-	intent.ActResumeRelease, intent.ActResumeRelease, intent.ActMarkBad, intent.ActMarkGood,
+	intent.ActResumeRelease, intent.ActResumeRelease, intent.ActMarkBad, intent.ActMarkGood, intent.ActPin, intent.ActPin,
 }
 
 // actOnRelease does what somebody has in mind about one of the newest releases. What is held goes on after some minutes.
@@ -150,15 +150,8 @@ func (p person) actOnRelease() error {
 	if p.r.IntN(2) == 0 {
 		environment = []string{"test", "production"}[p.r.IntN(2)]
 	}
-	if kind == intent.ActMarkBad || kind == intent.ActMarkGood {
-		version := of.Versions[p.r.IntN(len(of.Versions))]
-		_, application, _ := strings.Cut(version.Application, "/")
-		return p.insists(func() error {
-			_, err := p.c.Deliveries.ActOnDelivery(p.ctx, &apipb.ActOnDeliveryRequest{
-				Partition: string(p.partition), Application: application, Kind: kind, Environment: environment, Version: version.Version.Name, Reason: "I have my reasons",
-			})
-			return err
-		})
+	if kind == intent.ActMarkBad || kind == intent.ActMarkGood || kind == intent.ActPin {
+		return p.actOnGoods(kind, environment, of.Versions[p.r.IntN(len(of.Versions))])
 	}
 	if kind == intent.ActResumeRelease {
 		for _, r := range listed.Releases {
@@ -187,6 +180,31 @@ func (p person) actOnRelease() error {
 		p.after(time.Duration(1+p.r.IntN(12))*time.Minute, func() { _ = act(intent.ActResumeRelease) })
 	}
 	return nil
+}
+
+// actOnGoods marks a version, or pins an environment to it for some minutes: an application that goes first then has
+// something older again.
+func (p person) actOnGoods(kind, environment string, version *apipb.ReleasedVersion) error {
+	_, application, _ := strings.Cut(version.Application, "/")
+	act := func(kind, environment, version string) error {
+		return p.insists(func() error {
+			_, err := p.c.Deliveries.ActOnDelivery(p.ctx, &apipb.ActOnDeliveryRequest{
+				Partition: string(p.partition), Application: application, Kind: kind, Environment: environment, Version: version, Reason: "I have my reasons",
+			})
+			p.tell("%s: %s of %s %s in %q (%v)", p.d, kind, application, version, environment, err)
+			return err
+		})
+	}
+	if kind != intent.ActPin {
+		return act(kind, environment, version.Version.Name)
+	}
+	environment = "test"
+	err := act(kind, environment, version.Version.Name)
+	if err == nil {
+		p.mark("delivery: what goes first is pinned")
+		p.after(time.Duration(2+p.r.IntN(10))*time.Minute, func() { _ = act(intent.ActUnpin, environment, "") })
+	}
+	return err
 }
 
 // releaseMoment has a release made, and somebody act between a decision and its step.

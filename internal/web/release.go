@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
@@ -33,6 +36,19 @@ type releaseRow struct {
 	*apipb.Release
 	Link string
 	Acts []actButton
+}
+
+// Estimate is when an environment can have the release at the earliest, where that is not now; unset: it is.
+func (r releaseRow) Estimate(cell *apipb.ReleaseCell) *timestamppb.Timestamp {
+	if cell.Earliest == nil || time.Until(cell.Earliest.AsTime()) < time.Minute {
+		return nil
+	}
+	return cell.Earliest
+}
+
+// Done is a word for what a person asked.
+func (r releaseRow) Done(mark *apipb.ReleaseMark) string {
+	return map[string]string{intent.ActHoldRelease: "held", intent.ActSkipRelease: "skipped", intent.ActAbortRelease: "aborted"}[mark.Kind]
 }
 
 // Mode says how environments take the release.
@@ -189,7 +205,7 @@ func showRelease(ctx context.Context, r *reader, at address) (page, error) {
 		if slices.ContainsFunc(view.Marks, func(m *apipb.ReleaseMark) bool { return m.Environment == cell.Environment }) {
 			kind = intent.ActResumeRelease
 		}
-		if view.State != "aborted" && cell.State != "current" {
+		if view.State != "aborted" && (kind == intent.ActResumeRelease || slices.Contains([]string{"pending", "approved", "partly"}, cell.State)) {
 			one.Acts = []actButton{{
 				Text: releaseActs[kind].button + " in " + cell.Environment, Loosens: releaseActs[kind].loosens, Link: releaseAddress(at.partition, "act", kind, line, "release", at.name, "environment", cell.Environment),
 			}}

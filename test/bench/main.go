@@ -84,6 +84,9 @@ func run() int {
 			err = measureDeliveryPage(context.Background())
 		}
 	}
+	if err == nil && (*only == "" || *only == "releases") {
+		err = measureReleases()
+	}
 	if err == nil && (*only == "" || *only == "rollouts") {
 		err = measureRollouts(context.Background(), *null, *large/20)
 	}

@@ -82,6 +82,8 @@ type index struct {
 	named map[[2]string][]intent.VersionName
 	// releases that bring versions, in their order.
 	releases map[intent.VersionName][]*Release
+	// firsts are the orders by which the application waits for others.
+	firsts []ReleaseOrder
 }
 
 func newIndex(a *Application, c *Catalogue, f *Facts) *index {

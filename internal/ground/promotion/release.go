@@ -159,6 +159,11 @@ func (x *index) indexReleases(f *Facts) {
 		return
 	}
 	x.releases = map[intent.VersionName][]*Release{}
+	for _, order := range f.Line.Order {
+		if order.Then == f.Member {
+			x.firsts = append(x.firsts, order)
+		}
+	}
 	for i := range f.Line.Releases {
 		release := &f.Line.Releases[i]
 		if version, ok := release.Versions[f.Member]; ok {
@@ -276,9 +281,9 @@ func (d *decider) newestPlace(at int) int {
 // inOrder says whether the applications that go first in a release have come far enough.
 func (d *decider) inOrder(environment string, release *Release) Verdict {
 	worst := met()
-	for _, rule := range d.facts.Line.Order {
+	for _, rule := range d.index.firsts {
 		version, ok := release.Versions[rule.First]
-		if rule.Then != d.facts.Member || !ok {
+		if !ok {
 			continue
 		}
 		v := d.facts.Line.reached(rule, version, environment)
@@ -419,9 +424,9 @@ func (s *estimator) released(at int, v Verdict, r intent.VersionName, answer *Es
 func (s *estimator) firsts(at int, release *Release, answer *Estimate) (moment time.Time, ok bool) {
 	moment = s.facts.Now
 	environment := s.app.environments[at].spec.GetName()
-	for _, rule := range s.facts.Line.Order {
+	for _, rule := range s.index.firsts {
 		version, ok := release.Versions[rule.First]
-		if member := s.facts.Line.Members[rule.First]; rule.Then == s.facts.Member && ok && member != nil {
+		if member := s.facts.Line.Members[rule.First]; ok && member != nil {
 			for _, on := range member.awaited(rule, environment) {
 				if member.gathered().reached(on, version).Status == Passes {
 					continue

@@ -35,6 +35,14 @@ func (x *Explanation) Words(version, environment string) string {
 	return text
 }
 
+// Reason says for people why the environment does not have the version; empty: it has it.
+func (x *Explanation) Reason() string {
+	if x.State == Current || x.State == Deploying {
+		return ""
+	}
+	return x.reason()
+}
+
 // reason of a version that is not what the environment has.
 func (x *Explanation) reason() string {
 	switch x.State {

@@ -125,11 +125,13 @@ func (m *Monitor) goodsRow(row intent.DeliveryRecord) {
 		}
 	case row.Kind == intent.DeliveryAct:
 		key := goodsVersion{placeKey{row.Application, row.Environment}, goodsNumber(row.Version.Name)}
-		g.bad[key] = row.Act == intent.ActMarkBad
+		if row.Act == intent.ActMarkBad || row.Act == intent.ActMarkGood {
+			g.bad[key] = row.Act == intent.ActMarkBad
+		}
 	case row.Kind == intent.DeliveryPromotion:
 		number := goodsNumber(row.Version.Name)
 		g.promoted[row.Revision] = fmt.Sprintf("/%s/%s %s", row.Application, row.Environment, row.Version.Name)
-		if !row.Back {
+		if isBack := row.Back || row.Why == intent.WhyPinned && number <= g.place(row.Application, row.Environment).newest; !isBack {
 			m.goodsPromoted(row.Application, row.Environment, number)
 		}
 		m.hold(!g.isBad(row.Application, row.Environment, number), "S20", "%s of %s was given %s, which is bad there", row.Environment, row.Application, row.Version.Name)

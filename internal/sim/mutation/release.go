@@ -61,8 +61,8 @@ var released = []Mutant{
 	},
 	{
 		Name: "order-is-ignored", Of: Lined, File: "internal/ground/promotion/release.go",
-		Old:    "if rule.Then != d.facts.Member || !ok {",
-		New:    "if rule.Then != d.facts.Member || !ok || mutant.On(\"order-is-ignored\") {",
+		Old:    "version, ok := release.Versions[rule.First]\n\t\tif !ok {",
+		New:    "version, ok := release.Versions[rule.First]\n\t\tif !ok || mutant.On(\"order-is-ignored\") {",
 		Breaks: "S19",
 		Why:    "An application does not wait for the one that goes first.",
 	},
