@@ -202,7 +202,7 @@ func TestAMonthOfReleases(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			m := newLineMonth(t, seed)
-			for end := start.AddDate(0, 1, 0); m.now.Before(end); m.now = m.now.Add(20 * time.Minute) {
+			for end := start.AddDate(0, 1, 0); m.now.Before(end); m.now = m.now.Add(30 * time.Minute) {
 				m.happen()
 				for _, i := range m.random.Perm(len(m.services)) {
 					m.goOn(m.services[i])
