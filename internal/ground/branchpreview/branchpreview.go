@@ -15,6 +15,10 @@ import (
 	"lehr.dev/internal/ground/intent"
 )
 
+// Provided names the run that gives what ended previews made and their template does not give any
+// more. No generator has it.
+const Provided = "ended-previews"
+
 // Rule of a policy.
 type Rule struct {
 	*intentpb.PreviewRule

@@ -21,9 +21,13 @@ func Schema() map[string]any {
 		"plugins": mapOf(object(map[string]any{"run": texts(), "dial": text(), "at_once": number(1)})), "models": texts(), "outputs": outputsSchema(), "checks": checksSchema(), "access": accessSchema(),
 		"notifications": mapOf(notificationSchema()), "rollouts": mapOf(rolloutSchema()), "validations": validationsSchema(),
 		"generations": mapOf(object(map[string]any{"assets": text(), "generator": text(), "suffix": enum([]string{"hash", "version"}), "keep": number(1)}, "assets", "generator", "suffix")),
-		"delivery":    mapOf(deliverySchema()),
-		"promotions":  promotionsSchema(),
-		"workflows":   mapOf(object(map[string]any{"file": text()}, workflowKeys...)),
+		"previews": mapOf(object(map[string]any{
+			"branches": texts(), "of": text(), "pull_requests": text(), "assets": text(), "generator": text(), "expires": duration(), "at_most": number(1),
+			"every": duration(), "link": text(), "statuses": text(),
+		}, "assets", "generator")),
+		"delivery":   mapOf(deliverySchema()),
+		"promotions": promotionsSchema(),
+		"workflows":  mapOf(object(map[string]any{"file": text()}, workflowKeys...)),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"
