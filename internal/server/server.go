@@ -270,6 +270,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewRolloutServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewTurndownServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewDeliveryServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewPreviewServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewWorkflowServiceHandler(workflowHandlers{s}, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
@@ -280,7 +281,7 @@ func Services() []string {
 		apipbconnect.PartitionServiceName, apipbconnect.IncarnationServiceName, apipbconnect.CandidateServiceName, apipbconnect.AssetServiceName,
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
-		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName, apipbconnect.DeliveryServiceName,
+		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName, apipbconnect.DeliveryServiceName, apipbconnect.PreviewServiceName,
 		apipbconnect.WorkflowServiceName,
 	}
 }

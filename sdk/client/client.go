@@ -42,6 +42,7 @@ type Client struct {
 	Documents    apipbconnect.DocumentServiceClient
 	Rollouts     apipbconnect.RolloutServiceClient
 	Deliveries   apipbconnect.DeliveryServiceClient
+	Previews     apipbconnect.PreviewServiceClient
 	Turndowns    apipbconnect.TurndownServiceClient
 	Workflows    apipbconnect.WorkflowServiceClient
 	// URL of the server, for people.
@@ -120,6 +121,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Documents:    apipbconnect.NewDocumentServiceClient(doer, url, options...),
 		Rollouts:     apipbconnect.NewRolloutServiceClient(doer, url, options...),
 		Deliveries:   apipbconnect.NewDeliveryServiceClient(doer, url, options...),
+		Previews:     apipbconnect.NewPreviewServiceClient(doer, url, options...),
 		Turndowns:    apipbconnect.NewTurndownServiceClient(doer, url, options...),
 		Workflows:    apipbconnect.NewWorkflowServiceClient(doer, url, options...),
 		URL:          url,

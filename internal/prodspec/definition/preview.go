@@ -136,20 +136,23 @@ func (r *previewParser) place(rule *intentpb.PreviewRule) {
 				r.parser.at(branches, r.at+".branches", "%s.branches: %.200q is no pattern of branches", r.at, pattern).hint("* stands for any text without /, and ** for any text, as in feature/*")
 			}
 		}
-		r.gitSource(of, rule.Source)
+		rule.Repository = r.gitSource(of, rule.Source)
 	}
 }
 
-// gitSource refuses a source that is in no repository.
-func (r *previewParser) gitSource(node *yaml.Node, name string) {
+// gitSource is the repository of a source. One that is in none is refused.
+func (r *previewParser) gitSource(node *yaml.Node, name string) (repository string) {
 	var names []string
 	for _, s := range r.definition.Sources {
-		if s.Remote != nil && s.Remote.Git != nil {
-			names = append(names, s.Name)
+		if s.Remote == nil || s.Remote.Git == nil {
+			continue
+		}
+		if names = append(names, s.Name); s.Name == name {
+			return s.Remote.Git.URL
 		}
 	}
-	if name == "" || slices.Contains(names, name) {
-		return
+	if name == "" {
+		return ""
 	}
 	hint := "write a source in git, as shop: {git: …}"
 	if len(names) > 0 {
@@ -159,6 +162,7 @@ func (r *previewParser) gitSource(node *yaml.Node, name string) {
 		}
 	}
 	r.parser.at(node, r.at+".of", "there is no source %q in git", name).hint("%s", hint)
+	return ""
 }
 
 // pattern is how the ids of a preview's assets are formed. A rule approves removals, so nothing else
@@ -218,6 +222,9 @@ func (r *previewParser) template(rule *intentpb.PreviewRule) {
 		}
 		isOf := func(s Source) bool {
 			return len(g.Sources) > 0 && s.Name == g.Sources[0] && s.Remote != nil && s.Remote.Git == nil && s.Remote.Document == wanted
+		}
+		if len(g.Sources) > 0 {
+			rule.Entries = g.Sources[0]
 		}
 		if g.Keys == nil || len(g.Keys.Path) > 0 || !slices.ContainsFunc(r.definition.Sources, isOf) {
 			r.parser.at(node, at, "the generator %s does not have a run for each preview of the document %s", rule.Generator, wanted).

@@ -798,7 +798,11 @@ type PreviewRule struct {
 	// The pause between two looks at the branches or pull requests.
 	Every *durationpb.Duration `protobuf:"bytes,11,opt,name=every" json:"every,omitempty"`
 	// Where a preview is seen, with {preview} for its name. Empty: nobody says.
-	Link          string `protobuf:"bytes,12,opt,name=link" json:"link,omitempty"`
+	Link string `protobuf:"bytes,12,opt,name=link" json:"link,omitempty"`
+	// The source that has the entries of the previews, which the generator reads.
+	Entries string `protobuf:"bytes,13,opt,name=entries" json:"entries,omitempty"`
+	// The repository of the source, as the definition writes it.
+	Repository    string `protobuf:"bytes,14,opt,name=repository" json:"repository,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -913,6 +917,20 @@ func (x *PreviewRule) GetEvery() *durationpb.Duration {
 func (x *PreviewRule) GetLink() string {
 	if x != nil {
 		return x.Link
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetEntries() string {
+	if x != nil {
+		return x.Entries
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetRepository() string {
+	if x != nil {
+		return x.Repository
 	}
 	return ""
 }
@@ -3334,7 +3352,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06Suffix\x12\x16\n" +
 	"\x12SUFFIX_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSUFFIX_HASH\x10\x01\x12\x12\n" +
-	"\x0eSUFFIX_VERSION\x10\x02\"\x9d\x03\n" +
+	"\x0eSUFFIX_VERSION\x10\x02\"\xd7\x03\n" +
 	"\vPreviewRule\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x12\x1f\n" +
 	"\x06before\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x03R\x06before\x12\x14\n" +
@@ -3351,7 +3369,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\xbaH\a*\x05\x18\xc8\x01(\x01R\x06atMost\x12;\n" +
 	"\x05every\x18\v \x01(\v2\x19.google.protobuf.DurationB\n" +
 	"\xbaH\a\xaa\x01\x042\x02\b\x01R\x05every\x12\x12\n" +
-	"\x04link\x18\f \x01(\tR\x04link\"U\n" +
+	"\x04link\x18\f \x01(\tR\x04link\x12\x18\n" +
+	"\aentries\x18\r \x01(\tR\aentries\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x0e \x01(\tR\n" +
+	"repository\"U\n" +
 	"\vOutputGrant\x12\x18\n" +
 	"\x02to\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
