@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -21,6 +22,8 @@ type smallHost struct {
 	lock  sync.Mutex
 	away  bool
 	pulls []map[string]any
+	// statuses of commits, the newest first.
+	statuses map[string][]map[string]any
 }
 
 // hosts of scripts, by their addresses.
@@ -38,11 +41,11 @@ func gitHost(ts *testscript.TestScript, negated bool, args []string) {
 	ts.Setenv(args[0], server.URL)
 }
 
-// decide on a pull request as people do: decide HOST merge|close NUMBER. HOST away, or back, is the
-// host's own.
+// decide on a pull request as people do: decide HOST merge|close NUMBER, or open BRANCH. HOST away, or
+// back, is the host's own.
 func decide(ts *testscript.TestScript, negated bool, args []string) {
 	if negated || len(args) < 2 {
-		ts.Fatalf("usage: decide HOST merge|close NUMBER, decide HOST away|back")
+		ts.Fatalf("usage: decide HOST merge|close NUMBER, decide HOST open BRANCH, decide HOST away|back")
 	}
 	found, ok := hosts.Load(args[0])
 	if !ok {
@@ -54,6 +57,9 @@ func decide(ts *testscript.TestScript, negated bool, args []string) {
 	switch args[1] {
 	case "away", "back":
 		host.away = args[1] == "away"
+		return
+	case "open":
+		host.open(strings.TrimPrefix(args[0], "http://"), map[string]any{"head": args[2], "base": "main"})
 		return
 	}
 	number, err := strconv.Atoi(args[2])
@@ -92,7 +98,7 @@ func isClosed(ts *testscript.TestScript, negated bool, args []string) {
 func (h *smallHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	rest, ok := strings.CutPrefix(r.URL.Path, "/repos/team/shop/pulls")
+	rest, ok := strings.CutPrefix(r.URL.Path, "/repos/team/shop")
 	switch {
 	case h.away:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -109,13 +115,53 @@ func (h *smallHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(h.answer(r, rest, sent))
 }
 
+// open makes a pull request.
+func (h *smallHost) open(address string, sent map[string]any) map[string]any {
+	made := map[string]any{"number": len(h.pulls) + 1, "state": "open", "head": sent["head"], "base": sent["base"], "title": sent["title"]}
+	made["html_url"] = fmt.Sprintf("http://%s/team/shop/pull/%d", address, made["number"])
+	h.pulls = append(h.pulls, made)
+	return made
+}
+
+// listed is a pull request as lists show it, with where its branch is.
+func (h *smallHost) listed(pull map[string]any) map[string]any {
+	shown := maps.Clone(pull)
+	commit, _ := exec.Command("git", "--git-dir", h.repository, "rev-parse", "refs/heads/"+pull["head"].(string)).Output()
+	shown["head"] = map[string]any{"ref": pull["head"], "sha": strings.TrimSpace(string(commit)), "repo": map[string]any{"full_name": "team/shop"}}
+	return shown
+}
+
+// status of a commit: GET lists them, POST adds one.
+func (h *smallHost) status(commit string, sent map[string]any) any {
+	if h.statuses == nil {
+		h.statuses = map[string][]map[string]any{}
+	}
+	if sent != nil {
+		h.statuses[commit] = append([]map[string]any{sent}, h.statuses[commit]...)
+		return sent
+	}
+	return h.statuses[commit]
+}
+
 func (h *smallHost) answer(r *http.Request, rest string, sent map[string]any) any {
+	if commit, ok := strings.CutPrefix(rest, "/statuses/"); ok {
+		return h.status(commit, sent)
+	}
+	if commit, ok := strings.CutPrefix(rest, "/commits/"); ok {
+		return h.status(strings.TrimSuffix(commit, "/statuses"), nil)
+	}
+	rest = strings.TrimPrefix(rest, "/pulls")
 	switch {
 	case r.Method == http.MethodPost:
-		made := map[string]any{"number": len(h.pulls) + 1, "state": "open", "head": sent["head"], "base": sent["base"], "title": sent["title"]}
-		made["html_url"] = fmt.Sprintf("http://%s/team/shop/pull/%d", r.Host, made["number"])
-		h.pulls = append(h.pulls, made)
-		return made
+		return h.open(r.Host, sent)
+	case rest == "" && r.URL.Query().Get("head") == "":
+		list := []map[string]any{}
+		for _, one := range h.pulls {
+			if one["state"] == "open" && r.URL.Query().Get("page") == "1" {
+				list = append(list, h.listed(one))
+			}
+		}
+		return list
 	case rest == "":
 		list := []map[string]any{}
 		for _, one := range slices.Backward(h.pulls) {

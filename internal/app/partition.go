@@ -299,6 +299,11 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			}).Run(ctx, lease)
 		}
 	}
+	if a.options.Parts.Outside == nil && a.options.Parts.Plugins == nil { // Nothing outside is replaced.
+		actors["previews"] = func(ctx context.Context, runtime loop.Runtime) error {
+			return a.previewer(s.partition, runtime).Run(ctx, lease)
+		}
+	}
 	if !a.options.Parts.WithoutWorkflows {
 		actors["workflows"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return workflows.New(workflows.Options{

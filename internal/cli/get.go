@@ -75,6 +75,7 @@ func nouns() []noun {
 		{names: []string{"rollouts", "rollout"}, named: true, list: listRollouts, describe: describeRollout},
 		{names: []string{"environments", "environment"}, list: listEnvironments, describe: describeListed(listEnvironments)},
 		{names: []string{"versions", "version"}, list: listVersions, describe: describeListed(listVersions)},
+		{names: []string{"previews", "preview"}, list: listPreviews, describe: describeListed(listPreviews)},
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},

@@ -49,6 +49,10 @@ type builder struct {
 	olderBuilt intent.Digest
 	// providesSurplus: what was built last has older generations that are to be removed.
 	providesSurplus bool
+	// providesEnded: what was built last has assets of ended previews that no generator gives.
+	providesEnded bool
+	// judgedPreviews are the rules of previews by which all members were judged.
+	judgedPreviews intent.Digest
 	// failing are the sources that could not be read the last time.
 	failing []intent.SourceRevision
 	// follow watches the folders that were read, and reports whether any is new:
@@ -97,6 +101,11 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 	if err != nil {
 		return r, err
 	}
+	ended, err := b.readEnded(ctx, &r)
+	if err != nil {
+		return r, err
+	}
+	older.digest = intent.Sum("lehr.older.v1", older.digest[:], ended.digest[:])
 	if b.built != nil && slices.Equal(b.built, r.revisions) && b.olderBuilt == older.digest && !b.checkAgain {
 		return r, nil
 	}
@@ -138,6 +147,12 @@ func (b *builder) build(ctx context.Context, now time.Time, changes source.Chang
 		}
 		if err == nil && len(r.findings) == 0 {
 			err = b.provideSurplus(ctx, &r, older, now)
+		}
+		if err == nil && len(r.findings) == 0 {
+			err = b.provideEnded(ctx, &r, ended, now)
+		}
+		if err == nil && len(r.findings) == 0 {
+			r.findings = b.judgePreviews(r.definition)
 		}
 		if err == nil && len(r.findings) == 0 {
 			err = b.selectEnvironments(ctx, &r)
@@ -380,6 +395,8 @@ func (b *builder) origin(id intent.AssetID) validate.Origin {
 			case derive.Turndowns:
 				file = turndown.File()
 				line, reason = b.sources.turndownPlace(id)
+			case derive.EndedPreviews:
+				file, line, reason = b.sources.endedPlace(id)
 			case derive.Outputs:
 				file, line, reason = b.sources.outputPlace(derived)
 			}

@@ -129,7 +129,7 @@ func (b *builder) provideSurplus(ctx context.Context, r *reading, g generations,
 				Reason: fmt.Sprintf("an older generation: the rule %s of generations keeps the newest %d that head has no more",
 					rule.GetName(), rule.GetKeep()),
 				Generation: &intentpb.GenerationRemoval{Rule: rule.GetName(), Digest: rule.Digest.String()},
-			})
+			}, b.givenByGenerator)
 			if err != nil {
 				r.warnings = append(r.warnings, intent.Finding{
 					Rule: "generation", Severity: intent.Warning, Asset: o.Asset, File: b.sources.file, Line: max(line, 1), Field: "generations." + rule.GetName(),
@@ -267,15 +267,16 @@ func (b *builder) isToStay(ctx context.Context, run *generate.Run, digest intent
 	return !isTurnedDown, nil
 }
 
-// bringBack is the content of an asset that left intent, with a Turndown. Dependencies on what
+// bringBack is the content of an asset that left intent, with a Turndown; isThere reports what is in
+// intent beside it. Dependencies on what
 // is not there any more are left out; where anything else of it refers to such, it cannot
 // come back.
-func (b *builder) bringBack(content intent.Asset, addon *intentpb.Turndown) (work.Asset, error) {
+func (b *builder) bringBack(content intent.Asset, addon *intentpb.Turndown, isThere func(intent.AssetID) bool) (work.Asset, error) {
 	dependencies := &intentpb.Dependencies{}
 	if exists, err := schema.Addon(content, dependencies); err != nil {
 		return work.Asset{}, err
 	} else if exists {
-		dependencies.Dependencies = slices.DeleteFunc(dependencies.Dependencies, func(d *intentpb.Dependency) bool { return !b.givenByGenerator(intent.AssetID(d.GetOn())) })
+		dependencies.Dependencies = slices.DeleteFunc(dependencies.Dependencies, func(d *intentpb.Dependency) bool { return !isThere(intent.AssetID(d.GetOn())) })
 		packed, err := b.set.Pack(dependencies)
 		if err != nil {
 			return work.Asset{}, err
@@ -294,7 +295,7 @@ func (b *builder) bringBack(content intent.Asset, addon *intentpb.Turndown) (wor
 		return asset, err
 	}
 	for _, reference := range references {
-		if !b.givenByGenerator(reference.To) {
+		if !isThere(reference.To) {
 			return asset, fault.New(fault.Conflict, "it refers to %s in %s, which is not in intent", reference.To, reference.Field)
 		}
 	}

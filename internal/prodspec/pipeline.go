@@ -73,7 +73,7 @@ type Pipeline struct {
 	status  atomic.Pointer[Status]
 	// elsewhere are the sources that are looked at now and then.
 	elsewhere atomic.Pointer[[]source.Lasting]
-	// hasGenerations: the definition has rules of generations, so a new head is a reason to
+	// hasGenerations: the definition has rules of generations or previews, so a new head is a reason to
 	// build: what it has brought into force, or left behind, no source tells.
 	hasGenerations atomic.Bool
 	// awaits is the held candidate that an acknowledgement would let through.

@@ -34,7 +34,7 @@ func (p *Pipeline) quarantine(ctx context.Context, head intent.IncarnationID, q 
 func (p *Pipeline) build(ctx context.Context, head intent.IncarnationID, now time.Time, changes source.Changes) (reading, *Status, error) {
 	p.builder.stored = stored{p.options.Store, p.options.Store, head}
 	r, err := p.builder.build(ctx, now, changes)
-	p.hasGenerations.Store(len(r.definition.Policy.GetGenerations()) > 0)
+	p.hasGenerations.Store(len(r.definition.Policy.GetGenerations())+len(r.definition.Policy.GetPreviews()) > 0)
 	q, ok := errors.AsType[*quarantined](err)
 	if !ok {
 		return r, nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
@@ -43,6 +44,8 @@ type reading struct {
 	turndowns []turndown.Entry
 	// outputs are what assets told; nil: there is no such document yet.
 	outputs outputs.Values
+	// previews are the entries of the rules of previews, by the rules' names.
+	previews map[string]branchpreview.Entries
 	// findings, when it could not be read; unavailable: it may be soon.
 	findings    []intent.Finding
 	unavailable bool
@@ -84,6 +87,8 @@ type sources struct {
 	outputTable outputTable
 	// grantedTables are where the outputs of other partitions are.
 	grantedTables map[intent.PartitionID]grantedTable
+	// previews are what was parsed last of the documents of previews, by the rules' names.
+	previews map[string]previewTable
 	// incomplete: a reading ended early, and changes were not looked at.
 	incomplete bool
 	// builtInputs is what was built last, and held are contents kept for a build.
@@ -197,6 +202,11 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 		if src.Name == definition.OutputSource {
 			continue // It is read below, and may not be there yet.
 		}
+		if isThere, err := s.hasPreviews(ctx, src, &r); err != nil {
+			return r, err
+		} else if !isThere {
+			continue
+		}
 		inputs, err := s.readOne(ctx, now, changes, src, &r)
 		if err != nil {
 			return r, err
@@ -222,6 +232,9 @@ func (s *sources) readAll(ctx context.Context, now time.Time, changes source.Cha
 	}
 	used[definition.OutputSource] = r.outputs != nil
 	if err := s.useOutputs(ctx, &r); err != nil {
+		return r, err
+	}
+	if err := s.readPreviews(ctx, &r); err != nil {
 		return r, err
 	}
 	s.findRenderers(d, &r)

@@ -132,7 +132,7 @@ func (b *builder) encodeTurnedDown(content intent.Asset, turndown *intentpb.Turn
 // isProvided reports whether a run is none of a generator: it gives what left intent, with a
 // Turndown.
 func isProvided(run *generate.Run) bool {
-	return run.Generator == definition.TurndownSource || run.Generator == definition.GenerationSource
+	return slices.Contains([]string{definition.TurndownSource, definition.GenerationSource, definition.PreviewSource}, run.Generator)
 }
 
 // givenByGenerator reports whether a generator gives an asset, by what runs gave now.

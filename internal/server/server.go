@@ -271,6 +271,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle(apipbconnect.NewTurndownServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewDeliveryServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewReleaseServiceHandler(s, options...))
+	mux.Handle(apipbconnect.NewPreviewServiceHandler(s, options...))
 	mux.Handle(apipbconnect.NewWorkflowServiceHandler(workflowHandlers{s}, options...))
 	return http.MaxBytesHandler(mux, maxRequestBytes)
 }
@@ -282,7 +283,7 @@ func Services() []string {
 		apipbconnect.ReportServiceName, apipbconnect.OrphanServiceName, apipbconnect.BrakeServiceName, apipbconnect.ApprovalServiceName,
 		apipbconnect.JournalServiceName, apipbconnect.AuditServiceName, apipbconnect.ServerServiceName, apipbconnect.AuthServiceName,
 		apipbconnect.DocumentServiceName, apipbconnect.RolloutServiceName, apipbconnect.TurndownServiceName, apipbconnect.DeliveryServiceName,
-		apipbconnect.ReleaseServiceName, apipbconnect.WorkflowServiceName,
+		apipbconnect.ReleaseServiceName, apipbconnect.PreviewServiceName, apipbconnect.WorkflowServiceName,
 	}
 }
 

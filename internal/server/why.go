@@ -190,6 +190,9 @@ func (s *Server) whyAsset(ctx context.Context, partition store.Partition, name s
 	if err := s.readGeneration(ctx, &facts); err != nil {
 		return nil, err
 	}
+	if err := s.readPreview(ctx, partition, &facts); err != nil {
+		return nil, err
+	}
 	answer := explain.Explain(facts)
 	if answer.Root.Kind == explain.KindNoAsset && answer.State == "" {
 		return nil, s.suggestNearest(ctx, s.stored(partition.Head), asset, fault.New(fault.NotFound, "%s", answer.Summary).WithHint("%s", answer.Root.Hint))

@@ -211,6 +211,10 @@ func (l *link) Authors(ctx context.Context, target intent.IncarnationID, asset i
 	return read(ctx, l, "Authors", func() ([]string, error) { return l.All.Authors(ctx, target, asset, now) })
 }
 
+func (l *link) HasMade(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (bool, error) {
+	return read(ctx, l, "HasMade", func() (bool, error) { return l.All.HasMade(ctx, partition, asset, key) })
+}
+
 func (l *link) OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error) {
 	return read(ctx, l, "OpenPushes", func() ([]store.OpenPush, error) { return l.All.OpenPushes(ctx, partition) })
 }
@@ -317,6 +321,10 @@ func (l *link) SaveOutputs(ctx context.Context, lease store.Lease, edit document
 		l.lab.outputsSaved(err, l.replica)
 		return saved, err
 	})
+}
+
+func (l *link) SavePreviews(ctx context.Context, lease store.Lease, rule string, edit document.Edit) (document.Document, error) {
+	return write(ctx, l, "SavePreviews", func() (document.Document, error) { return l.All.SavePreviews(ctx, lease, rule, edit) })
 }
 
 func (l *link) Promote(ctx context.Context, lease store.Lease, step store.PromotionStep) error {

@@ -23,6 +23,9 @@ type Documents interface {
 	// EditDocument, and makes the document where there is none. An edit without a base is
 	// made on whatever is the newest.
 	SaveOutputs(ctx context.Context, lease Lease, edit document.Edit) (document.Document, error)
+	// SavePreviews edits the document of the entries of a rule of previews, under the lease, as
+	// SaveOutputs does. Nothing else edits it: any other edit of such a document is Denied.
+	SavePreviews(ctx context.Context, lease Lease, rule string, edit document.Edit) (document.Document, error)
 	// UndoDocument gives the fields that a revision changed their values of before,
 	// in a new revision; Conflict when they were changed since.
 	UndoDocument(ctx context.Context, partition intent.PartitionID, name, revision, reason string, actor intent.Actor) (document.Document, error)

@@ -30,9 +30,9 @@ type Admission struct {
 	// in any case.
 	NeedsApproval bool
 	Quorum        intent.Quorum
-	// Rule of generations that is the approval, in place of people's: the policy of head must
-	// have it still, and the plan must remove the asset's own thing and nothing else. Nil: no
-	// rule is.
+	// Rule of generations or previews that is the approval, in place of people's: the policy of
+	// head must have it still, and the plan must remove the asset's own thing and nothing else; a
+	// preview's own thing is what Lehr created for the asset. Nil: no rule is.
 	Rule *intent.RuleApproval
 	// Overrides are the checks that passed by an override, which must be in
 	// force still.
@@ -153,6 +153,9 @@ type Journal interface {
 	// audit when it returns. One refusal (or nil) per admission. An error
 	// admits none: Conflict says that the lease is lost.
 	Admit(ctx context.Context, lease Lease, admissions []Admission) ([]*Refusal, error)
+	// HasMade reports whether an asset has the claim of a resource that it was admitted to create:
+	// what was there before the asset came is not made by it, also where it has the claim.
+	HasMade(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (bool, error)
 	// Permit is nil while the push may go on: lease current, no stop, the
 	// asset's target still the admitted one. Conflict says why not.
 	Permit(ctx context.Context, lease Lease, push intent.PushID, now time.Time) error

@@ -43,6 +43,7 @@ type Client struct {
 	Rollouts     apipbconnect.RolloutServiceClient
 	Deliveries   apipbconnect.DeliveryServiceClient
 	Releases     apipbconnect.ReleaseServiceClient
+	Previews     apipbconnect.PreviewServiceClient
 	Turndowns    apipbconnect.TurndownServiceClient
 	Workflows    apipbconnect.WorkflowServiceClient
 	// URL of the server, for people.
@@ -122,6 +123,7 @@ func newClient(doer connect.HTTPClient, url string, c credentials) *Client {
 		Rollouts:     apipbconnect.NewRolloutServiceClient(doer, url, options...),
 		Deliveries:   apipbconnect.NewDeliveryServiceClient(doer, url, options...),
 		Releases:     apipbconnect.NewReleaseServiceClient(doer, url, options...),
+		Previews:     apipbconnect.NewPreviewServiceClient(doer, url, options...),
 		Turndowns:    apipbconnect.NewTurndownServiceClient(doer, url, options...),
 		Workflows:    apipbconnect.NewWorkflowServiceClient(doer, url, options...),
 		URL:          url,

@@ -16,9 +16,10 @@ func NeedsApproval(f Facts) bool {
 
 // ApprovedByRule is the reviewed rule that is the approval of the push, in place of people's;
 // nil: none is. A rule approves that a Turndown's own thing is removed, and nothing else: not
-// what takes others along, and not what is marked for approval by people.
+// what takes others along, and not what is marked for approval by people. A preview's rule
+// approves nothing of what the preview did not make.
 func ApprovedByRule(f Facts) *intent.RuleApproval {
-	if f.Rule == nil || f.Turndown == nil || f.Marked != "" || !generation.RemovesOnlyItself(f.Plan) {
+	if f.Rule == nil || f.IsFound || f.Turndown == nil || f.Marked != "" || !generation.RemovesOnlyItself(f.Plan) {
 		return nil
 	}
 	return f.Rule
@@ -44,7 +45,7 @@ func approval(f Facts) intent.Verdict {
 	}
 	if rule := ApprovedByRule(f); rule != nil {
 		verdict := intent.Passed("approval", time.Time{})
-		verdict.Fact = fmt.Sprintf("the rule %s of generations (%s) is the approval", rule.Rule, rule.Digest.Short())
+		verdict.Fact = fmt.Sprintf("the %s (%s) is the approval", rule, rule.Digest.Short())
 		return verdict
 	}
 	if !NeedsApproval(f) || f.Approved {
@@ -54,8 +55,10 @@ func approval(f Facts) intent.Verdict {
 	if f.Plan.Destructive() {
 		reason = "destructive: " + destruction(f.Plan)
 	}
-	if f.Rule != nil {
-		reason += fmt.Sprintf("; the rule %s of generations approves only that the asset's own thing is removed", f.Rule.Rule)
+	if f.IsFound {
+		reason += fmt.Sprintf("; the %s does not approve it: the preview %s did not make what is there", f.Rule, f.Rule.Preview)
+	} else if f.Rule != nil {
+		reason += fmt.Sprintf("; the %s approves only that the asset's own thing is removed", f.Rule)
 	}
 	return intent.Waits("approval", intent.WaitingOn{
 		Kind: intent.WaitApproval, Approve: true,

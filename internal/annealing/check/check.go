@@ -44,6 +44,8 @@ type Facts struct {
 	// Rule is a reviewed rule that is the approval of the removal that the asset's Turndown
 	// asks for; nil: none is.
 	Rule *intent.RuleApproval
+	// IsFound: the rule is one of previews, and Lehr did not create what is there for the asset.
+	IsFound bool
 	// Rejections of this very plan; ended ones are ignored.
 	Rejections []intent.Rejection
 	// Overrides of checks of this content; ended ones are ignored. Allowed are

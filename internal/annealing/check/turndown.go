@@ -51,8 +51,8 @@ func turndown(f Facts) intent.Verdict {
 		var finding obstacle
 		if !dependant.Known || !dependant.Absent {
 			finding.reason = fmt.Sprintf("%s still depends on it (%s)", dependant.Asset, dependant.State)
-			if f.Rule != nil {
-				finding.reason += fmt.Sprintf("; once it does not, the rule %s of generations has it removed", f.Rule.Rule)
+			if f.Rule != nil && !f.IsFound {
+				finding.reason += fmt.Sprintf("; once it does not, the %s has it removed", f.Rule)
 			}
 		}
 		answer.judge(f, dependant, finding)

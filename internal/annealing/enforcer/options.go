@@ -47,6 +47,7 @@ type Stores interface {
 	SaveMemo(ctx context.Context, lease store.Lease, push intent.PushID, memo intent.Memo) error
 	Memos(ctx context.Context, partition intent.PartitionID, assets []intent.AssetID) (map[intent.AssetID][]intent.Memo, error)
 	MemoAssets(ctx context.Context, partition intent.PartitionID, cursor intent.AssetID, limit int) ([]intent.AssetID, error)
+	HasMade(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (bool, error)
 	OpenPushes(ctx context.Context, partition intent.PartitionID) ([]store.OpenPush, error)
 	Pushes(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, limit int) ([]store.PushRecord, error)
 	SaveEnforced(ctx context.Context, lease store.Lease, enforced []store.Enforced) (map[intent.AssetID]store.Claim, error)

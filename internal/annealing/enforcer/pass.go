@@ -70,7 +70,7 @@ func (e *Enforcer) addConsent(a *asset, facts *check.Facts) {
 	if facts.Consent.Reached() {
 		facts.Approved, facts.ApprovedUntil = true, facts.Consent.Until
 	}
-	facts.Rule = a.requirements.rule
+	facts.Rule, facts.IsFound = a.requirements.rule, a.requirements.isFound
 	facts.Rejections = e.view.rejections[plan]
 	facts.Overrides, facts.Allowed = e.view.overrides[content], a.requirements.overridable
 }

@@ -90,7 +90,7 @@ func (r *reader) required(ctx context.Context, g *observation, loaded contents) 
 	if all.missing, err = readMissing(loaded.target); err != nil {
 		return all, err
 	}
-	if all.rule, err = r.removalRule(ctx, g, loaded.target); err != nil {
+	if all.rule, all.isFound, err = r.removalRule(ctx, g, loaded.target); err != nil {
 		return all, err
 	}
 	all.overridable = check.Overridable()

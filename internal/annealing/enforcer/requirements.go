@@ -31,8 +31,10 @@ type requirements struct {
 	// approve it.
 	quorum  intent.Quorum
 	authors []string
-	// rule of generations that is the approval of the asset's removal; nil: none is.
+	// rule of generations or previews that is the approval of the asset's removal; nil: none is.
 	rule *intent.RuleApproval
+	// isFound: the rule is one of previews, and Lehr did not create what is there.
+	isFound bool
 	// overridable are the checks that policy lets a person override.
 	overridable []string
 	// checks of the policies, with the content and the origin of the

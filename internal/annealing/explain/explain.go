@@ -34,7 +34,9 @@ const (
 	KindOutput = "output-problem"
 	// KindTurnedDown: the removal that it asks for is complete.
 	KindTurnedDown = "turned-down"
-	KindPin        = "pin"
+	// KindPreview: it is of a preview, and goes with it.
+	KindPreview = "preview"
+	KindPin     = "pin"
 	// KindApproved and KindOverride tell of what people let through.
 	KindApproved = "approved"
 	KindOverride = "override"
@@ -91,6 +93,8 @@ type Facts struct {
 	Fields map[string]string
 	// Generation says which rule names the asset asked for, where that is an orphan.
 	Generation *Generation
+	// Preview that the asset asked for is of; nil: of none.
+	Preview *Preview
 	// Covered are the sources of head, with what fails of them.
 	Covered []intent.SourceRevision
 	// Blocked is the newest candidate, when it is held or rejected.
@@ -151,7 +155,7 @@ type Answer struct {
 // Explain builds the chain for one asset.
 func Explain(f Facts) Answer {
 	answer := Answer{State: f.Reports[f.Asset].State, Standing: f.standing()}
-	answer.Reasons = slices.Concat(f.partitionReasons(), f.assetReasons(f.Asset, newPath()), f.intentReasons())
+	answer.Reasons = slices.Concat(f.partitionReasons(), f.assetReasons(f.Asset, newPath()), f.intentReasons(), f.previewReasons())
 	f.answerFor(answer.Reasons)
 	order(answer.Reasons)
 	answer.Root = root(answer.Reasons[0])

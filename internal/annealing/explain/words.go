@@ -29,6 +29,8 @@ func weight(r Reason) int {
 		return 4
 	case KindPin, KindApproved, KindOverride, KindPassedOver, KindObserved:
 		return 5
+	case KindPreview:
+		return 6
 	default:
 		return 2
 	}

@@ -134,6 +134,72 @@ func (h Host) FollowRequest(ctx context.Context, number int) (Request, error) {
 	return found.request(), nil
 }
 
+// Listed is an open request of a repository, and where its branch is.
+type Listed struct {
+	Request
+	Branch, Commit string
+	// Fork: the branch is in another repository.
+	Fork bool
+}
+
+// hostBranch is a request as lists have it.
+type hostBranch struct {
+	hostRequest
+	// Head is GitHub's, the others are GitLab's.
+	Head struct {
+		Ref        string `json:"ref"`
+		SHA        string `json:"sha"`
+		Repository *struct {
+			FullName string `json:"full_name"`
+		} `json:"repo"`
+	} `json:"head"`
+	Source        string `json:"source_branch"`
+	SHA           string `json:"sha"`
+	SourceProject int    `json:"source_project_id"`
+	TargetProject int    `json:"target_project_id"`
+}
+
+// mostListed requests are read of a repository, in pages of pageSize.
+const mostListed, pageSize = 2000, 100
+
+// ListOpen lists all requests that are open. Unavailable: there are more than it reads, and then it
+// lists none. While the pages are read, requests may move from one to another: whether one that is
+// missing is closed, FollowRequest says.
+func (h Host) ListOpen(ctx context.Context) (list []Listed, _ error) {
+	for page := 1; ; page++ {
+		path := fmt.Sprintf("/pulls?state=open&sort=created&direction=asc&per_page=%d&page=%d", pageSize, page)
+		if h.Kind == GitLab {
+			path = fmt.Sprintf("/merge_requests?state=opened&order_by=created_at&sort=asc&per_page=%d&page=%d", pageSize, page)
+		}
+		var found []hostBranch
+		if err := h.call(ctx, http.MethodGet, h.at(path), nil, &found); err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			if listed := one.listed(h); listed.Number > 0 {
+				list = append(list, listed)
+			}
+		}
+		if len(found) < pageSize {
+			return list, nil
+		}
+		if len(list) >= mostListed {
+			return nil, fault.New(fault.Unavailable, "%s has more than %d open requests", h.Repository, mostListed).WithHint("close what is not worked on any more; until then nothing is concluded from the list")
+		}
+	}
+}
+
+func (b hostBranch) listed(h Host) Listed {
+	l := Listed{Request: b.request(), Branch: b.Head.Ref, Commit: b.Head.SHA}
+	if h.Kind == GitLab {
+		l.Branch, l.Commit, l.Fork = b.Source, b.SHA, b.SourceProject != b.TargetProject
+		return l
+	}
+	// Of a fork that was deleted, GitHub says no repository.
+	l.Fork = b.Head.Repository == nil || !strings.EqualFold(b.Head.Repository.FullName, h.Repository)
+	return l
+}
+
 // requestsOf lists the requests of a branch of the repository itself, the newest first.
 func (h Host) requestsOf(ctx context.Context, branch, base, state string) (list []hostRequest, err error) {
 	query := url.Values{"state": {state}}

@@ -34,5 +34,8 @@ const (
 	OutputUnsaved OutputProblemKind = "unsaved"
 )
 
+// PreviewActor is who writes the documents of previews.
+var PreviewActor = Actor{Name: "previews", Origin: ServerOrigin}
+
 // OutputActor is who writes the document of outputs.
 var OutputActor = Actor{Name: "outputs", Origin: ServerOrigin}

@@ -39,7 +39,7 @@ func (p *parser) checkers(node *yaml.Node, d *Definition) {
 	p.eachPair(node, "validate.programs", func(key, value *yaml.Node) {
 		name := p.name(key, "validate.programs")
 		at := "validate.programs." + name
-		if _, ok := generators[name]; ok || name == DefinitionSource || name == GenerationSource || name == TurndownSource {
+		if _, ok := generators[name]; ok || name == DefinitionSource || name == GenerationSource || name == TurndownSource || name == PreviewSource {
 			p.at(key, at, "the name %s is taken by a generator", name).hint("choose another name")
 		}
 		checker := p.checker(key, value, at, d.Sources, generators)

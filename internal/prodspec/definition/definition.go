@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
@@ -55,6 +56,8 @@ type Definition struct {
 	Workflows []Workflow
 	// GenerationLines are those of the rules of generations, by their names.
 	GenerationLines map[string]int
+	// PreviewLines are those of the rules of previews, by their names.
+	PreviewLines map[string]int
 }
 
 // Source is a folder and the files in it.
@@ -160,9 +163,11 @@ const (
 	OutputSource = outputs.Document
 	// GenerationSource is what rules of generations have removed.
 	GenerationSource = generation.Name
+	// PreviewSource is what previews made that their template does not give any more.
+	PreviewSource = branchpreview.Provided
 )
 
-var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "releases", "promotions", "workflows"}
+var topFields = []string{"lehr", "partition", "owner", "mode", "modes", "types", "sources", "generate", "validate", "plugins", "models", "outputs", "checks", "access", "notifications", "rollouts", "validations", "generations", "delivery", "releases", "promotions", "workflows", "previews"}
 
 func (p *parser) definition(root *yaml.Node) (d Definition) {
 	policy := &intentpb.Policy{Mode: intentpb.EnforcementMode_ENFORCEMENT_MODE_OBSERVE}
@@ -214,6 +219,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.releaseLines(fields["releases"], &d)
 	policy.PromotionGrants = p.promotionGrants(fields["promotions"], d.Sources)
 	d.Workflows = p.workflows(fields["workflows"])
+	p.previews(fields["previews"], &d)
 	return d
 }
 

@@ -25,6 +25,10 @@ func Schema() map[string]any {
 		"releases":    mapOf(releasesSchema()),
 		"promotions":  promotionsSchema(),
 		"workflows":   mapOf(object(map[string]any{"file": text()}, workflowKeys...)),
+		"previews": mapOf(object(map[string]any{
+			"branches": texts(), "of": text(), "pull_requests": text(), "assets": text(), "generator": text(), "expires": duration(), "at_most": number(1),
+			"every": duration(), "link": text(), "statuses": text(),
+		}, "assets", "generator")),
 	}, "lehr", "partition", "sources", "generate")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "A partition of Lehr"

@@ -123,6 +123,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks.overrides":                            "checks: {overrides: {KEY}}",
 		".notifications{}":                             "notifications: {n: {KEY}}",
 		".generations{}":                               "generations: {g: {KEY}}",
+		".previews{}":                                  "previews: {g: {KEY}}",
 		".rollouts{}":                                  "rollouts: {r: {KEY}}",
 		".rollouts{}.by|document":                      "rollouts: {r: {by: {KEY}}}",
 		".rollouts{}.stages[]":                         "rollouts: {r: {stages: [{KEY}]}}",

@@ -92,6 +92,9 @@ func (p *parser) generators(node *yaml.Node, d *Definition) {
 		if name == GenerationSource {
 			p.at(key, at, "the name %s is taken by what rules of generations have removed", name).hint("choose another name")
 		}
+		if name == PreviewSource {
+			p.at(key, at, "the name %s is taken by what previews made", name).hint("choose another name")
+		}
 		switch {
 		case names[key.Value]:
 			generator := p.generator(key, value, at, d.Sources, names)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
@@ -38,6 +39,8 @@ type Rules struct {
 	// covers all of them.
 	reasons   map[intent.AssetID]string
 	turndowns intent.Digest
+	// endings are the previews that end, whose assets are turned down; nil: none does.
+	endings *branchpreview.Endings
 	// values are the outputs that assets told, and valuesDigest covers all of them.
 	values outputs.Values
 	// grants are what other partitions grant, of those whose outputs a source reads.

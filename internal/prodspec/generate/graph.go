@@ -136,7 +136,7 @@ func (g *Graph) Build(ctx context.Context, generators []definition.Generator, in
 	}
 	var findings []intent.Finding
 	reported := map[intent.Finding]bool{} // Generators of one source find the same in it.
-	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true, definition.OutputSource: true, definition.GenerationSource: true}
+	failed, names := map[string]bool{}, map[string]bool{definition.DefinitionSource: true, definition.TurndownSource: true, definition.OutputSource: true, definition.GenerationSource: true, definition.PreviewSource: true}
 	for _, generator := range generators {
 		if err := g.dropCheck(ctx, generator.Name); err != nil { // It had the generator's name.
 			return nil, err

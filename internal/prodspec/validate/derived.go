@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/outputs"
 	"lehr.dev/internal/ground/turndown"
@@ -54,6 +55,9 @@ func (o Origin) derived(finding *intent.Finding) {
 	switch {
 	case derivation.Derivation == turndown.Document:
 		finding.Message += " (turned down by command)"
+		return
+	case derivation.Derivation == branchpreview.Provided:
+		finding.Message += " (turned down because its preview has ended)"
 		return
 	case derivation.Field != "":
 		verb = "set"

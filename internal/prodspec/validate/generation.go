@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
@@ -68,7 +69,7 @@ func (j *judging) generated(rules []generation.Rule, id intent.AssetID, body []b
 			})
 		}
 	}
-	if origin.Generator == generation.Name {
+	if origin.Generator == generation.Name || origin.Generator == branchpreview.Provided {
 		return nil
 	}
 	content, err := schema.Decode(body)
@@ -84,6 +85,14 @@ func (j *judging) generated(rules []generation.Rule, id intent.AssetID, body []b
 			Rule: "generation", Severity: intent.Error, Asset: id, Field: string(turndownType) + ".generation",
 			Message: fmt.Sprintf("asset %s has a Turndown that names the rule %q of generations, which Lehr alone sets", id, turndown.GetGeneration().GetRule()),
 			Hint:    "leave out generation: the removal then waits for an approval",
+		})
+	}
+	isEnded := slices.ContainsFunc(origin.Derived, func(d Derived) bool { return d.Derivation == branchpreview.Provided })
+	if turndown.GetPreview() != nil && !isEnded {
+		j.add(intent.Finding{
+			Rule: "preview", Severity: intent.Error, Asset: id, Field: string(turndownType) + ".preview",
+			Message: fmt.Sprintf("asset %s has a Turndown that names the preview %q, which Lehr alone sets", id, turndown.GetPreview().GetPreview()),
+			Hint:    "leave out preview: the removal then waits for an approval",
 		})
 	}
 	return nil

@@ -100,7 +100,10 @@ var owning = []breach{
 	{"S25", "does not say what was carried",
 		func(r *run) { r.records("claim", "a", "claim carried: from somewhere", "north"); r.Monitor.Commit() }, nil},
 	{"L7", "is still its own",
-		func(r *run) { r.turnsDown("a"); r.tampers("INSERT INTO claim VALUES ('key/a', 'sim', 'a')") },
+		func(r *run) {
+			r.turnsDown("a")
+			r.tampers("INSERT INTO claim (resource_key, partition, asset) VALUES ('key/a', 'sim', 'a')")
+		},
 		func(r *run) {
 			r.turnsDown("a")
 			r.publish(job("a", "2"))

@@ -32,11 +32,11 @@ var surplus = []Mutant{
 	},
 	{
 		Name: "rule-approves-turndowns-of-people", Of: Overreaching, File: "internal/annealing/enforcer/rule_approval.go",
-		Old: "if _, err := schema.Addon(target, turndown); err != nil || turndown.GetGeneration() == nil {",
+		Old: "if _, err := schema.Addon(target, turndown); err != nil || turndown.GetGeneration() == nil && turndown.GetPreview() == nil {",
 		New: "_, unread := schema.Addon(target, turndown)\n\tif mutant.On(\"rule-approves-turndowns-of-people\") && unread == nil && turndown.GetGeneration() == nil {\n" +
 			"\t\tif policy, err := r.policy(ctx, g.head); err == nil {\n\t\t\tif rule, ok := generation.Find(policy.Policy, target.ID); ok {\n" +
 			"\t\t\t\tturndown.Generation = &intentpb.GenerationRemoval{Rule: rule.GetName(), Digest: rule.Digest.String()}\n\t\t\t}\n\t\t}\n\t}\n" +
-			"\tif err := unread; err != nil || turndown.GetGeneration() == nil {",
+			"\tif err := unread; err != nil || turndown.GetGeneration() == nil && turndown.GetPreview() == nil {",
 		Breaks: "S9",
 		Why:    "A rule approves that people turn down what it names, not only what it turned down itself.",
 	},

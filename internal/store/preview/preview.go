@@ -193,6 +193,11 @@ func (s *Store) Beside(ctx context.Context) ([]store.OpenPush, error) {
 	return s.real.OpenPushes(ctx, s.Head().Partition)
 }
 
+// HasMade is as the store knows.
+func (s *Store) HasMade(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (bool, error) {
+	return s.real.HasMade(ctx, partition, asset, key)
+}
+
 // OpenPushes are none that an enforcer of this store began: Beside are those of others.
 func (s *Store) OpenPushes(context.Context, intent.PartitionID) ([]store.OpenPush, error) {
 	return nil, nil

@@ -243,7 +243,7 @@ func (d *desk) takeApprovals(a store.Admission) (*intent.WaitingOn, error) {
 func (d *desk) claimant(a store.Admission) claimant {
 	return claimant{
 		Claim: store.Claim{Key: a.ResourceKey, Partition: d.lease.Partition, Asset: a.Asset},
-		head:  d.now.head, at: a.At, removes: a.Removes,
+		head:  d.now.head, at: a.At, removes: a.Removes, creates: !a.Removes && a.PlanDetail.Action == intent.ActionCreate,
 	}
 }
 

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -19,6 +20,8 @@ type claimant struct {
 	at   time.Time
 	// removes: it wants the resource gone, and takes it over from nobody.
 	removes bool
+	// creates: it is admitted to make the resource, which is not there.
+	creates bool
 }
 
 // holding is what stands between a claimant and its key.
@@ -141,12 +144,12 @@ func isPinned(q querier, partition intent.PartitionID, asset intent.AssetID, at 
 // the former holder was enforced as with this key goes with it: the resource
 // lives on as the claimant's, and is an orphan only when that one leaves, too.
 func takeClaim(t *transaction, c claimant, h holding, actor intent.Actor) error {
-	if h.ours {
+	if h.ours && !c.creates {
 		return nil
 	}
-	_, err := t.exec(`INSERT INTO claim (resource_key, partition, asset) VALUES ($1, $2, $3)
-		ON CONFLICT (resource_key) DO UPDATE SET partition = excluded.partition, asset = excluded.asset`,
-		string(c.Key), string(c.Partition), string(c.Asset))
+	_, err := t.exec(`INSERT INTO claim (resource_key, partition, asset, made) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (resource_key) DO UPDATE SET partition = excluded.partition, asset = excluded.asset, made = excluded.made`,
+		string(c.Key), string(c.Partition), string(c.Asset), flag(c.creates))
 	if err != nil || h.holder == nil {
 		return err
 	}
@@ -158,6 +161,22 @@ func takeClaim(t *transaction, c claimant, h holding, actor intent.Actor) error 
 	}
 	t.audit(c.Partition, c.at, actor, "claim", string(c.Asset), fmt.Sprintf("claim carried: resource %q from %s, as %s", c.Key, source, h.passes))
 	return nil
+}
+
+// hasMade: the asset has the key, and was admitted to create what is there.
+func hasMade(q querier, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (bool, error) {
+	var one int
+	return q.one("SELECT 1 FROM claim WHERE resource_key = $1 AND partition = $2 AND asset = $3 AND made = 1",
+		[]any{string(key), string(partition), string(asset)}, &one)
+}
+
+// HasMade asks the claims.
+func (s *Store) HasMade(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, key intent.ResourceKey) (made bool, err error) {
+	err = s.read(ctx, fmt.Sprintf("asking who made the resource of %q", asset), func(q querier) error {
+		made, err = hasMade(q, partition, asset, key)
+		return err
+	})
+	return made, err
 }
 
 func carryRecord(t *transaction, c claimant, holder intent.AssetID) error {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/document"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -54,6 +55,8 @@ type changing struct {
 	// repeats is called in place of then where the very same change was made before; nil:
 	// nothing is.
 	repeats func(t *transaction, result document.Document) error
+	// isPreviews: it is the previewer that changes a document of previews.
+	isPreviews bool
 	// unlessStopped: the change is refused while the partition is stopped (S18).
 	unlessStopped bool
 }
@@ -90,6 +93,12 @@ func (s *Store) SetFields(ctx context.Context, lease store.Lease, revision uint6
 // SaveOutputs carries an edit of the enforcer out.
 func (s *Store) SaveOutputs(ctx context.Context, lease store.Lease, edit document.Edit) (document.Document, error) {
 	c := changing{store: s, partition: lease.Partition, name: outputs.Document, actor: intent.OutputActor, lease: &lease, atAnyRevision: true, creates: true}
+	return c.edit(ctx, edit)
+}
+
+// SavePreviews carries an edit of the previewer out.
+func (s *Store) SavePreviews(ctx context.Context, lease store.Lease, rule string, edit document.Edit) (document.Document, error) {
+	c := changing{store: s, partition: lease.Partition, name: branchpreview.Document(rule), actor: intent.PreviewActor, lease: &lease, atAnyRevision: true, creates: true, isPreviews: true}
 	return c.edit(ctx, edit)
 }
 
@@ -210,6 +219,11 @@ func revisionNumber(text string) (uint64, error) {
 func (c *changing) run(ctx context.Context) (result document.Document, err error) {
 	if err := document.CheckName(c.name); err != nil {
 		return result, err
+	}
+	if branchpreview.IsDocument(c.name) && !c.isPreviews {
+		// An entry that ends is the approval of removals (S9).
+		return result, fault.New(fault.Denied, "%s: it is Lehr's own, and says which previews there are", c.describe()).
+			WithHint("delete the branch or close the pull request to have a preview end; for configuration of yours choose another name")
 	}
 	if err := document.CheckReason(c.reason); err != nil {
 		return result, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/branchpreview"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/generation"
 	"lehr.dev/internal/ground/intent"
@@ -13,14 +14,15 @@ import (
 
 // checkRule: a rule that is the approval in place of people's is in the policy of head, in
 // this very transaction, and names the asset; the push carries out a Turndown by a plan that
-// removes the asset's own thing and nothing else, and consumes nothing (S9).
+// removes the asset's own thing and nothing else, and consumes nothing (S9). A rule of previews
+// approves that of what Lehr itself made for the asset alone.
 func (d *desk) checkRule(a store.Admission) (*intent.WaitingOn, error) {
 	if a.Rule == nil {
 		return nil, nil
 	}
 	refuse := func(format string, arguments ...any) *intent.WaitingOn {
-		return &intent.WaitingOn{Kind: intent.WaitApproval, Approve: true, Reason: fmt.Sprintf("the rule %s of generations is no approval of plan %s of content %s: ",
-			a.Rule.Rule, a.Plan.Short(), a.Effective.Short()) + fmt.Sprintf(format, arguments...)}
+		return &intent.WaitingOn{Kind: intent.WaitApproval, Approve: true, Reason: fmt.Sprintf("the %s is no approval of plan %s of content %s: ",
+			a.Rule, a.Plan.Short(), a.Effective.Short()) + fmt.Sprintf(format, arguments...)}
 	}
 	switch {
 	case !a.Removes:
@@ -32,11 +34,27 @@ func (d *desk) checkRule(a store.Admission) (*intent.WaitingOn, error) {
 	if err != nil {
 		return nil, err
 	}
-	removal := &intentpb.GenerationRemoval{Rule: a.Rule.Rule, Digest: a.Rule.Digest.String()}
-	if _, ok := generation.Approval(policy, a.Asset, removal); !ok {
+	if !isInForce(policy, a) {
 		return refuse("the policy of head does not have it so, or it does not name the asset"), nil
 	}
-	return nil, nil
+	if a.Rule.Preview == "" {
+		return nil, nil
+	}
+	made, err := hasMade(d.transaction, d.lease.Partition, a.Asset, a.ResourceKey)
+	if err != nil || made {
+		return nil, err
+	}
+	return refuse("the preview did not make what is there: it was there before"), nil
+}
+
+// isInForce: a policy has the rule, and it names the asset.
+func isInForce(policy *intentpb.Policy, a store.Admission) bool {
+	if a.Rule.Preview != "" {
+		_, ok := branchpreview.Approval(policy, a.Asset, &intentpb.PreviewRemoval{Rule: a.Rule.Rule, Digest: a.Rule.Digest.String(), Preview: a.Rule.Preview})
+		return ok
+	}
+	_, ok := generation.Approval(policy, a.Asset, &intentpb.GenerationRemoval{Rule: a.Rule.Rule, Digest: a.Rule.Digest.String()})
+	return ok
 }
 
 // headPolicy is the policy of head; nil: it has none.

@@ -15,7 +15,7 @@ import (
 func testAdmit(t *testing.T, open func(t *testing.T) store.All) {
 	for name, test := range map[string]func(*world){
 		"Stop": admitStop, "Stale": admitStale, "OpenPush": admitOpenPush, "ResourceKey": admitResourceKey,
-		"Quiet": admitQuiet, "Approval": admitApproval, "Quorum": admitQuorum, "Rule": admitRule, "Author": admitAuthor, "Alone": admitAlone,
+		"Quiet": admitQuiet, "Approval": admitApproval, "Quorum": admitQuorum, "Rule": admitRule, "PreviewRule": admitPreviewRule, "Author": admitAuthor, "Alone": admitAlone,
 		"Rejection": admitRejection, "Override": admitOverride, "Budget": admitBudget, "Rate": admitRate, "Keys": admitKeys, "Claim": admitClaim,
 		"EachOnItsOwn": admitEachOnItsOwn, "Malformed": admitMalformed,
 	} {

@@ -283,6 +283,14 @@ var writes = map[string]write{
 		},
 		want: intent.AuditRecord{By: intent.OutputActor, Verb: "edit-document", Subject: "outputs", Reason: "told by db", Detail: "revision 1: set the whole document"},
 	},
+	"SavePreviews": {
+		prepare: func(*world) {},
+		do: func(w *world) error {
+			_, err := w.SavePreviews(w.t.Context(), w.lease, "review", document.Edit{Reason: "made pr-7", Operations: []document.Operation{{Path: "/pr-7", Value: []byte(`{"commit":"c"}`)}}})
+			return err
+		},
+		want: intent.AuditRecord{By: intent.PreviewActor, Verb: "edit-document", Subject: "previews-review", Reason: "made pr-7", Detail: "revision 1: set the whole document"},
+	},
 	"UndoDocument": {
 		prepare: func(w *world) {
 			w.created(`{"a":1}`)
@@ -389,7 +397,7 @@ var unrecorded = map[string]string{
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups SurveyStandings SurveyMatters HeadContents SearchAssets SearchIncarnations SearchRuns SearchWorkflowRuns SearchBrakes Rollouts Observations Judgements RolloutOrders Versions VersionsRevision Verifications DeliveryRecords WorkflowRun WorkflowRuns WorkflowEvents RolesOf ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit HasMade OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups SurveyStandings SurveyMatters HeadContents SearchAssets SearchIncarnations SearchRuns SearchWorkflowRuns SearchBrakes Rollouts Observations Judgements RolloutOrders Versions VersionsRevision Verifications DeliveryRecords WorkflowRun WorkflowRuns WorkflowEvents RolesOf ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

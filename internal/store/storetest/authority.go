@@ -269,7 +269,7 @@ func testAuthority(t *testing.T, open func(t *testing.T) store.All) {
 var asksNobody = []string{
 	"Partition", "ListPartitions", "Hint", "Hints", "Renew", "Retire", "Replicas", "Acquire", "Free", "Document", "ListDocuments", "DocumentRevisions", "Incarnation", "Incarnations", "Member", "Body", "Content", "Contents", "Members", "Changes",
 	"FindIncarnation", "EdgesFrom", "EdgesTo", "Candidate", "CandidateDelta", "ListCandidates", "Acknowledged", "GetBlob", "Pins", "PinsOf", "Holds", "Retries",
-	"Stops", "Consents", "Authors", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
+	"Stops", "Consents", "Authors", "HasMade", "OpenPushes", "Pushes", "Push", "Ended", "Size", "EnforcedPage", "EnforcedCount", "Memos", "MemoAssets", "Orphans", "OrphanCount", "Report", "ListReports",
 	"CountReports", "ListGroups", "SurveyStandings", "SurveyMatters", "HeadContents", "SearchAssets", "SearchIncarnations", "SearchRuns", "SearchWorkflowRuns", "SearchBrakes", "Rollouts", "Observations", "Judgements", "RolloutOrders", "Versions", "VersionsRevision", "Verifications", "DeliveryRecords", "WorkflowRun", "WorkflowRuns", "WorkflowEvents", "RolesOf", "ReportHistory", "ReportsAfter", "LastReport", "Arrivals", "AuditRecords", "AuditEnds", "AuditTrouble", "WalkAudit", "VerifyAudit", "Identity", "History", "Verify", "TokenByID", "Tokens", "Grants", "CommonPolicy", "Authority", "Authorize", "Changed", "Close",
 }
 

@@ -21,6 +21,7 @@ func testRollouts(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("TakenOver", func(t *testing.T) { rolloutsTakenOver(newWorld(t, open)) })
 	t.Run("Newest", func(t *testing.T) { newestRollouts(newWorld(t, open)) })
 	t.Run("Steps", func(t *testing.T) { rolloutSteps(newWorld(t, open)) })
+	t.Run("Previews", func(t *testing.T) { previewDocuments(newWorld(t, open)) })
 	t.Run("Fields", func(t *testing.T) { rolloutFields(newWorld(t, open)) })
 	t.Run("Outputs", func(t *testing.T) { outputsSaved(newWorld(t, open)) })
 	t.Run("Orders", func(t *testing.T) { rolloutOrders(newWorld(t, open)) })

@@ -465,7 +465,9 @@ type Turndown struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason" json:"reason,omitempty"`
 	// Set by Lehr alone, where a rule of generations has an older one removed.
-	Generation    *GenerationRemoval `protobuf:"bytes,2,opt,name=generation" json:"generation,omitempty"`
+	Generation *GenerationRemoval `protobuf:"bytes,2,opt,name=generation" json:"generation,omitempty"`
+	// Set by Lehr alone, where a preview has ended.
+	Preview       *PreviewRemoval `protobuf:"bytes,3,opt,name=preview" json:"preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,6 +512,13 @@ func (x *Turndown) GetReason() string {
 func (x *Turndown) GetGeneration() *GenerationRemoval {
 	if x != nil {
 		return x.Generation
+	}
+	return nil
+}
+
+func (x *Turndown) GetPreview() *PreviewRemoval {
+	if x != nil {
+		return x.Preview
 	}
 	return nil
 }
@@ -568,6 +577,68 @@ func (x *GenerationRemoval) GetDigest() string {
 	return ""
 }
 
+// PreviewRemoval names the preview whose asset is removed, and the rule that is the approval.
+type PreviewRemoval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Rule  string                 `protobuf:"bytes,1,opt,name=rule" json:"rule,omitempty"`
+	// Digest of what the rule says of the assets, in hexadecimal: a rule that changes is another one.
+	Digest        string `protobuf:"bytes,2,opt,name=digest" json:"digest,omitempty"`
+	Preview       string `protobuf:"bytes,3,opt,name=preview" json:"preview,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRemoval) Reset() {
+	*x = PreviewRemoval{}
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRemoval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRemoval) ProtoMessage() {}
+
+func (x *PreviewRemoval) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRemoval.ProtoReflect.Descriptor instead.
+func (*PreviewRemoval) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PreviewRemoval) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *PreviewRemoval) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *PreviewRemoval) GetPreview() string {
+	if x != nil {
+		return x.Preview
+	}
+	return ""
+}
+
 // Group says which service, and which instance of it, the asset belongs to.
 type Group struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -579,7 +650,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +662,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +675,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Group) GetService() string {
@@ -635,7 +706,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +718,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +731,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Approval) GetReason() string {
@@ -688,7 +759,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +771,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +784,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Mode) GetMode() EnforcementMode {
@@ -734,7 +805,7 @@ type Unmanaged struct {
 
 func (x *Unmanaged) Reset() {
 	*x = Unmanaged{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +817,7 @@ func (x *Unmanaged) String() string {
 func (*Unmanaged) ProtoMessage() {}
 
 func (x *Unmanaged) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +830,7 @@ func (x *Unmanaged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unmanaged.ProtoReflect.Descriptor instead.
 func (*Unmanaged) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Unmanaged) GetFields() []*UnmanagedField {
@@ -780,7 +851,7 @@ type UnmanagedField struct {
 
 func (x *UnmanagedField) Reset() {
 	*x = UnmanagedField{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +863,7 @@ func (x *UnmanagedField) String() string {
 func (*UnmanagedField) ProtoMessage() {}
 
 func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +876,7 @@ func (x *UnmanagedField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnmanagedField.ProtoReflect.Descriptor instead.
 func (*UnmanagedField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UnmanagedField) GetPath() string {
@@ -832,7 +903,7 @@ type Owner struct {
 
 func (x *Owner) Reset() {
 	*x = Owner{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +915,7 @@ func (x *Owner) String() string {
 func (*Owner) ProtoMessage() {}
 
 func (x *Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +928,7 @@ func (x *Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Owner.ProtoReflect.Descriptor instead.
 func (*Owner) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Owner) GetOwner() string {
@@ -876,7 +947,7 @@ type Labels struct {
 
 func (x *Labels) Reset() {
 	*x = Labels{}
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +959,7 @@ func (x *Labels) String() string {
 func (*Labels) ProtoMessage() {}
 
 func (x *Labels) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_addons_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_addons_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +972,7 @@ func (x *Labels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Labels.ProtoReflect.Descriptor instead.
 func (*Labels) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_addons_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Labels) GetLabels() map[string]string {
@@ -957,16 +1028,21 @@ const file_lehr_intent_v1_addons_proto_rawDesc = "" +
 	"expression\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"expression:\x12\x8a\xe4\x19\x0e\n" +
 	"\n" +
-	"expression\x18\x01\"|\n" +
+	"expression\x18\x01\"\xb6\x01\n" +
 	"\bTurndown\x12\x1f\n" +
 	"\x06reason\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06reason\x12A\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\v2!.lehr.intent.v1.GenerationRemovalR\n" +
-	"generation:\f\x8a\xe4\x19\b\n" +
+	"generation\x128\n" +
+	"\apreview\x18\x03 \x01(\v2\x1e.lehr.intent.v1.PreviewRemovalR\apreview:\f\x8a\xe4\x19\b\n" +
 	"\x06reason\"Q\n" +
 	"\x11GenerationRemoval\x12\x1b\n" +
 	"\x04rule\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04rule\x12\x1f\n" +
-	"\x06digest\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\"a\n" +
+	"\x06digest\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\"q\n" +
+	"\x0ePreviewRemoval\x12\x1b\n" +
+	"\x04rule\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04rule\x12\x1f\n" +
+	"\x06digest\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x06digest\x12!\n" +
+	"\apreview\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\apreview\"a\n" +
 	"\x05Group\x12%\n" +
 	"\aservice\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\x90\xe4\x19\x01R\aservice\x12 \n" +
 	"\binstance\x18\x02 \x01(\tB\x04\x90\xe4\x19\x01R\binstance:\x0f\x8a\xe4\x19\v\n" +
@@ -1013,7 +1089,7 @@ func file_lehr_intent_v1_addons_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_addons_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lehr_intent_v1_addons_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(EnforcementMode)(0),      // 0: lehr.intent.v1.EnforcementMode
 	(Dependency_Rule)(0),      // 1: lehr.intent.v1.Dependency.Rule
@@ -1025,31 +1101,33 @@ var file_lehr_intent_v1_addons_proto_goTypes = []any{
 	(*Health)(nil),            // 7: lehr.intent.v1.Health
 	(*Turndown)(nil),          // 8: lehr.intent.v1.Turndown
 	(*GenerationRemoval)(nil), // 9: lehr.intent.v1.GenerationRemoval
-	(*Group)(nil),             // 10: lehr.intent.v1.Group
-	(*Approval)(nil),          // 11: lehr.intent.v1.Approval
-	(*Mode)(nil),              // 12: lehr.intent.v1.Mode
-	(*Unmanaged)(nil),         // 13: lehr.intent.v1.Unmanaged
-	(*UnmanagedField)(nil),    // 14: lehr.intent.v1.UnmanagedField
-	(*Owner)(nil),             // 15: lehr.intent.v1.Owner
-	(*Labels)(nil),            // 16: lehr.intent.v1.Labels
-	nil,                       // 17: lehr.intent.v1.ImpactedScope.ScopesEntry
-	nil,                       // 18: lehr.intent.v1.Capacity.DimensionsEntry
-	nil,                       // 19: lehr.intent.v1.Labels.LabelsEntry
+	(*PreviewRemoval)(nil),    // 10: lehr.intent.v1.PreviewRemoval
+	(*Group)(nil),             // 11: lehr.intent.v1.Group
+	(*Approval)(nil),          // 12: lehr.intent.v1.Approval
+	(*Mode)(nil),              // 13: lehr.intent.v1.Mode
+	(*Unmanaged)(nil),         // 14: lehr.intent.v1.Unmanaged
+	(*UnmanagedField)(nil),    // 15: lehr.intent.v1.UnmanagedField
+	(*Owner)(nil),             // 16: lehr.intent.v1.Owner
+	(*Labels)(nil),            // 17: lehr.intent.v1.Labels
+	nil,                       // 18: lehr.intent.v1.ImpactedScope.ScopesEntry
+	nil,                       // 19: lehr.intent.v1.Capacity.DimensionsEntry
+	nil,                       // 20: lehr.intent.v1.Labels.LabelsEntry
 }
 var file_lehr_intent_v1_addons_proto_depIdxs = []int32{
-	17, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
+	18, // 0: lehr.intent.v1.ImpactedScope.scopes:type_name -> lehr.intent.v1.ImpactedScope.ScopesEntry
 	4,  // 1: lehr.intent.v1.Dependencies.dependencies:type_name -> lehr.intent.v1.Dependency
 	1,  // 2: lehr.intent.v1.Dependency.rule:type_name -> lehr.intent.v1.Dependency.Rule
-	18, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
+	19, // 3: lehr.intent.v1.Capacity.dimensions:type_name -> lehr.intent.v1.Capacity.DimensionsEntry
 	9,  // 4: lehr.intent.v1.Turndown.generation:type_name -> lehr.intent.v1.GenerationRemoval
-	0,  // 5: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
-	14, // 6: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
-	19, // 7: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	10, // 5: lehr.intent.v1.Turndown.preview:type_name -> lehr.intent.v1.PreviewRemoval
+	0,  // 6: lehr.intent.v1.Mode.mode:type_name -> lehr.intent.v1.EnforcementMode
+	15, // 7: lehr.intent.v1.Unmanaged.fields:type_name -> lehr.intent.v1.UnmanagedField
+	20, // 8: lehr.intent.v1.Labels.labels:type_name -> lehr.intent.v1.Labels.LabelsEntry
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_addons_proto_init() }
@@ -1064,7 +1142,7 @@ func file_lehr_intent_v1_addons_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_addons_proto_rawDesc), len(file_lehr_intent_v1_addons_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

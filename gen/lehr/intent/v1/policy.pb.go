@@ -121,7 +121,7 @@ func (x Rollout_OnBad) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_OnBad.Descriptor instead.
 func (Rollout_OnBad) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5, 0}
 }
 
 // Newer is what becomes of a run when there is something newer to bring.
@@ -174,7 +174,7 @@ func (x Rollout_Newer) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rollout_Newer.Descriptor instead.
 func (Rollout_Newer) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5, 1}
 }
 
 // Absence is what it means that there is no series.
@@ -225,7 +225,7 @@ func (x Metric_Absence) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Metric_Absence.Descriptor instead.
 func (Metric_Absence) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type Protection_During int32
@@ -276,7 +276,7 @@ func (x Protection_During) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protection_During.Descriptor instead.
 func (Protection_During) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16, 0}
 }
 
 type Rate_By int32
@@ -331,7 +331,7 @@ func (x Rate_By) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Rate_By.Descriptor instead.
 func (Rate_By) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type ValidationRule_Severity int32
@@ -386,7 +386,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 0}
 }
 
 type ValidationRule_Scope int32
@@ -441,7 +441,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -493,7 +493,9 @@ type Policy struct {
 	// Workflows that can be started in the partition.
 	Workflows []*Workflow `protobuf:"bytes,38,rep,name=workflows" json:"workflows,omitempty"`
 	// Lines of releases.
-	ReleaseLines  []*ReleaseLine `protobuf:"bytes,39,rep,name=release_lines,json=releaseLines" json:"release_lines,omitempty"`
+	ReleaseLines []*ReleaseLine `protobuf:"bytes,39,rep,name=release_lines,json=releaseLines" json:"release_lines,omitempty"`
+	// Environments that are made for branches or pull requests, and removed after them.
+	Previews      []*PreviewRule `protobuf:"bytes,40,rep,name=previews" json:"previews,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -689,6 +691,13 @@ func (x *Policy) GetReleaseLines() []*ReleaseLine {
 	return nil
 }
 
+func (x *Policy) GetPreviews() []*PreviewRule {
+	if x != nil {
+		return x.Previews
+	}
+	return nil
+}
+
 // GenerationRule says that assets whose ids begin alike, and end in what a generator makes of
 // their content or version, are generations of one thing. A new one is no removal of the one
 // before, and the rule is the approval of the removal of older ones, and of nothing else.
@@ -771,6 +780,170 @@ func (x *GenerationRule) GetKeep() uint32 {
 	return 0
 }
 
+// PreviewRule says for which branches or pull requests there is a preview: an environment of
+// its own, made from a template. The rule is the approval of the removal of what a preview made,
+// and of nothing else.
+type PreviewRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name" json:"name,omitempty"`
+	// How the ids of its assets begin: what stands before the preview's name, and what after it.
+	Before string `protobuf:"bytes,2,opt,name=before" json:"before,omitempty"`
+	After  string `protobuf:"bytes,3,opt,name=after" json:"after,omitempty"`
+	// The ids end with after. Else something follows it.
+	Whole bool `protobuf:"varint,4,opt,name=whole" json:"whole,omitempty"`
+	// The generator that makes the assets, in a run for each preview.
+	Generator string `protobuf:"bytes,5,opt,name=generator" json:"generator,omitempty"`
+	// The source in git whose branches are listed, and the patterns of their names. Empty: pull
+	// requests are listed.
+	Source   string   `protobuf:"bytes,6,opt,name=source" json:"source,omitempty"`
+	Branches []string `protobuf:"bytes,7,rep,name=branches" json:"branches,omitempty"`
+	// The git host of the operator at which pull requests are listed and statuses are posted.
+	// Empty: no statuses are.
+	Host string `protobuf:"bytes,8,opt,name=host" json:"host,omitempty"`
+	// How long a preview lives without a push to its branch.
+	Expires *durationpb.Duration `protobuf:"bytes,9,opt,name=expires" json:"expires,omitempty"`
+	// How many previews of the rule there are at most.
+	AtMost uint32 `protobuf:"varint,10,opt,name=at_most,json=atMost" json:"at_most,omitempty"`
+	// The pause between two looks at the branches or pull requests.
+	Every *durationpb.Duration `protobuf:"bytes,11,opt,name=every" json:"every,omitempty"`
+	// Where a preview is seen, with {preview} for its name. Empty: nobody says.
+	Link string `protobuf:"bytes,12,opt,name=link" json:"link,omitempty"`
+	// The source that has the entries of the previews, which the generator reads.
+	Entries string `protobuf:"bytes,13,opt,name=entries" json:"entries,omitempty"`
+	// The repository of the source, as the definition writes it.
+	Repository    string `protobuf:"bytes,14,opt,name=repository" json:"repository,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRule) Reset() {
+	*x = PreviewRule{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRule) ProtoMessage() {}
+
+func (x *PreviewRule) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRule.ProtoReflect.Descriptor instead.
+func (*PreviewRule) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PreviewRule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *PreviewRule) GetGenerator() string {
+	if x != nil {
+		return x.Generator
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetBranches() []string {
+	if x != nil {
+		return x.Branches
+	}
+	return nil
+}
+
+func (x *PreviewRule) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetExpires() *durationpb.Duration {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+func (x *PreviewRule) GetAtMost() uint32 {
+	if x != nil {
+		return x.AtMost
+	}
+	return 0
+}
+
+func (x *PreviewRule) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *PreviewRule) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetEntries() string {
+	if x != nil {
+		return x.Entries
+	}
+	return ""
+}
+
+func (x *PreviewRule) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
 // OutputGrant lets other partitions read outputs. Patterns are those of path.Match: * stands
 // for any text without /.
 type OutputGrant struct {
@@ -787,7 +960,7 @@ type OutputGrant struct {
 
 func (x *OutputGrant) Reset() {
 	*x = OutputGrant{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +972,7 @@ func (x *OutputGrant) String() string {
 func (*OutputGrant) ProtoMessage() {}
 
 func (x *OutputGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[2]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +985,7 @@ func (x *OutputGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputGrant.ProtoReflect.Descriptor instead.
 func (*OutputGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *OutputGrant) GetTo() []string {
@@ -855,7 +1028,7 @@ type CheckingProgram struct {
 
 func (x *CheckingProgram) Reset() {
 	*x = CheckingProgram{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1040,7 @@ func (x *CheckingProgram) String() string {
 func (*CheckingProgram) ProtoMessage() {}
 
 func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[3]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1053,7 @@ func (x *CheckingProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckingProgram.ProtoReflect.Descriptor instead.
 func (*CheckingProgram) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckingProgram) GetName() string {
@@ -958,7 +1131,7 @@ type Rollout struct {
 
 func (x *Rollout) Reset() {
 	*x = Rollout{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1143,7 @@ func (x *Rollout) String() string {
 func (*Rollout) ProtoMessage() {}
 
 func (x *Rollout) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[4]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1156,7 @@ func (x *Rollout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rollout.ProtoReflect.Descriptor instead.
 func (*Rollout) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Rollout) GetName() string {
@@ -1084,7 +1257,7 @@ type DocumentField struct {
 
 func (x *DocumentField) Reset() {
 	*x = DocumentField{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1269,7 @@ func (x *DocumentField) String() string {
 func (*DocumentField) ProtoMessage() {}
 
 func (x *DocumentField) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[5]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1282,7 @@ func (x *DocumentField) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentField.ProtoReflect.Descriptor instead.
 func (*DocumentField) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DocumentField) GetDocument() string {
@@ -1194,7 +1367,7 @@ type RolloutStage struct {
 
 func (x *RolloutStage) Reset() {
 	*x = RolloutStage{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1379,7 @@ func (x *RolloutStage) String() string {
 func (*RolloutStage) ProtoMessage() {}
 
 func (x *RolloutStage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1392,7 @@ func (x *RolloutStage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolloutStage.ProtoReflect.Descriptor instead.
 func (*RolloutStage) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RolloutStage) GetName() string {
@@ -1388,7 +1561,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1573,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1586,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Check) GetName() string {
@@ -1611,7 +1784,7 @@ type MinimumAge struct {
 
 func (x *MinimumAge) Reset() {
 	*x = MinimumAge{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1796,7 @@ func (x *MinimumAge) String() string {
 func (*MinimumAge) ProtoMessage() {}
 
 func (x *MinimumAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1809,7 @@ func (x *MinimumAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MinimumAge.ProtoReflect.Descriptor instead.
 func (*MinimumAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MinimumAge) GetAge() *durationpb.Duration {
@@ -1667,7 +1840,7 @@ type Denylist struct {
 
 func (x *Denylist) Reset() {
 	*x = Denylist{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1852,7 @@ func (x *Denylist) String() string {
 func (*Denylist) ProtoMessage() {}
 
 func (x *Denylist) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1865,7 @@ func (x *Denylist) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denylist.ProtoReflect.Descriptor instead.
 func (*Denylist) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Denylist) GetEntries() []*Denied {
@@ -1725,7 +1898,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1910,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1923,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Denied) GetWhat() isDenied_What {
@@ -1823,7 +1996,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +2008,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +2021,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Condition) GetMust() string {
@@ -1888,7 +2061,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2073,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2086,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Metric) GetPrometheus() string {
@@ -1992,7 +2165,7 @@ type Alerts struct {
 
 func (x *Alerts) Reset() {
 	*x = Alerts{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2177,7 @@ func (x *Alerts) String() string {
 func (*Alerts) ProtoMessage() {}
 
 func (x *Alerts) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2190,7 @@ func (x *Alerts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alerts.ProtoReflect.Descriptor instead.
 func (*Alerts) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Alerts) GetAlertmanager() string {
@@ -2086,7 +2259,7 @@ type Peak struct {
 
 func (x *Peak) Reset() {
 	*x = Peak{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2271,7 @@ func (x *Peak) String() string {
 func (*Peak) ProtoMessage() {}
 
 func (x *Peak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2284,7 @@ func (x *Peak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peak.ProtoReflect.Descriptor instead.
 func (*Peak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Peak) GetPrometheus() string {
@@ -2191,7 +2364,7 @@ type Protection struct {
 
 func (x *Protection) Reset() {
 	*x = Protection{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2376,7 @@ func (x *Protection) String() string {
 func (*Protection) ProtoMessage() {}
 
 func (x *Protection) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2389,7 @@ func (x *Protection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Protection.ProtoReflect.Descriptor instead.
 func (*Protection) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Protection) GetAsk() isProtection_Ask {
@@ -2330,7 +2503,7 @@ type AfterPush struct {
 
 func (x *AfterPush) Reset() {
 	*x = AfterPush{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2515,7 @@ func (x *AfterPush) String() string {
 func (*AfterPush) ProtoMessage() {}
 
 func (x *AfterPush) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2528,7 @@ func (x *AfterPush) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AfterPush.ProtoReflect.Descriptor instead.
 func (*AfterPush) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AfterPush) GetDelay() *durationpb.Duration {
@@ -2387,7 +2560,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2572,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2585,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Rate) GetAtMost() uint32 {
@@ -2456,7 +2629,7 @@ type OtherPartition struct {
 
 func (x *OtherPartition) Reset() {
 	*x = OtherPartition{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2641,7 @@ func (x *OtherPartition) String() string {
 func (*OtherPartition) ProtoMessage() {}
 
 func (x *OtherPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2654,7 @@ func (x *OtherPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OtherPartition.ProtoReflect.Descriptor instead.
 func (*OtherPartition) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OtherPartition) GetId() string {
@@ -2523,7 +2696,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2708,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2721,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -2638,7 +2811,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2823,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2836,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2771,7 +2944,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2956,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2969,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -2832,7 +3005,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +3017,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +3030,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -2904,7 +3077,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3089,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3102,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -2976,7 +3149,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3161,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3174,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Budget) GetScope() string {
@@ -3038,7 +3211,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3223,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3236,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -3095,7 +3268,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3280,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3293,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -3141,7 +3314,7 @@ var File_lehr_intent_v1_policy_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\x1a\x1dlehr/intent/v1/workflow.proto\"\xe4\r\n" +
+	"\x1blehr/intent/v1/policy.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1blehr/intent/v1/addons.proto\x1a\x1dlehr/intent/v1/calendar.proto\x1a\x1clehr/intent/v1/command.proto\x1a\x1dlehr/intent/v1/delivery.proto\x1a!lehr/intent/v1/notification.proto\x1a\x1flehr/intent/v1/validation.proto\x1a\x1dlehr/intent/v1/workflow.proto\"\xfc\x0e\n" +
 	"\x06Policy\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12?\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeB\n" +
@@ -3169,13 +3342,15 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"deliveries\x12I\n" +
 	"\x10promotion_grants\x18% \x03(\v2\x1e.lehr.intent.v1.PromotionGrantR\x0fpromotionGrants\x126\n" +
 	"\tworkflows\x18& \x03(\v2\x18.lehr.intent.v1.WorkflowR\tworkflows\x12@\n" +
-	"\rrelease_lines\x18' \x03(\v2\x1b.lehr.intent.v1.ReleaseLineR\freleaseLines\x1a]\n" +
+	"\rrelease_lines\x18' \x03(\v2\x1b.lehr.intent.v1.ReleaseLineR\freleaseLines\x127\n" +
+	"\bpreviews\x18( \x03(\v2\x1b.lehr.intent.v1.PreviewRuleR\bpreviews\x1a]\n" +
 	"\x0eTypeModesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x125\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xeb\x02\xbaH\xe7\x02\x1aN\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1f.lehr.intent.v1.EnforcementModeR\x05value:\x028\x01:\xca\x03\xbaH\xc6\x03\x1aN\n" +
 	"\rpolicy.checks\x12\x18two checks have one name\x1a#this.checks.map(c, c.name).unique()\x1aT\n" +
 	"\x0fpolicy.rollouts\x12\x1atwo rollouts have one name\x1a%this.rollouts.map(r, r.name).unique()\x1af\n" +
-	"\x12policy.generations\x12&two rules of generations have one name\x1a(this.generations.map(g, g.name).unique()\x1aW\n" +
+	"\x12policy.generations\x12&two rules of generations have one name\x1a(this.generations.map(g, g.name).unique()\x1a]\n" +
+	"\x0fpolicy.previews\x12#two rules of previews have one name\x1a%this.previews.map(p, p.name).unique()\x1aW\n" +
 	"\x10policy.workflows\x12\x1btwo workflows have one name\x1a&this.workflows.map(w, w.name).unique()\"\xa6\x02\n" +
 	"\x0eGenerationRule\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x12\x1f\n" +
@@ -3187,7 +3362,28 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06Suffix\x12\x16\n" +
 	"\x12SUFFIX_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSUFFIX_HASH\x10\x01\x12\x12\n" +
-	"\x0eSUFFIX_VERSION\x10\x02\"U\n" +
+	"\x0eSUFFIX_VERSION\x10\x02\"\xd7\x03\n" +
+	"\vPreviewRule\x12\x1b\n" +
+	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x12\x1f\n" +
+	"\x06before\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x03R\x06before\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05whole\x18\x04 \x01(\bR\x05whole\x12%\n" +
+	"\tgenerator\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tgenerator\x12\x16\n" +
+	"\x06source\x18\x06 \x01(\tR\x06source\x12\x1a\n" +
+	"\bbranches\x18\a \x03(\tR\bbranches\x12\x12\n" +
+	"\x04host\x18\b \x01(\tR\x04host\x12?\n" +
+	"\aexpires\x18\t \x01(\v2\x19.google.protobuf.DurationB\n" +
+	"\xbaH\a\xaa\x01\x042\x02\b<R\aexpires\x12#\n" +
+	"\aat_most\x18\n" +
+	" \x01(\rB\n" +
+	"\xbaH\a*\x05\x18\xc8\x01(\x01R\x06atMost\x12;\n" +
+	"\x05every\x18\v \x01(\v2\x19.google.protobuf.DurationB\n" +
+	"\xbaH\a\xaa\x01\x042\x02\b\x01R\x05every\x12\x12\n" +
+	"\x04link\x18\f \x01(\tR\x04link\x12\x18\n" +
+	"\aentries\x18\r \x01(\tR\aentries\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x0e \x01(\tR\n" +
+	"repository\"U\n" +
 	"\vOutputGrant\x12\x18\n" +
 	"\x02to\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\x02to\x12\x16\n" +
 	"\x06assets\x18\x02 \x03(\tR\x06assets\x12\x14\n" +
@@ -3448,7 +3644,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(GenerationRule_Suffix)(0),   // 0: lehr.intent.v1.GenerationRule.Suffix
 	(Rollout_OnBad)(0),           // 1: lehr.intent.v1.Rollout.OnBad
@@ -3460,128 +3656,132 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(ValidationRule_Scope)(0),    // 7: lehr.intent.v1.ValidationRule.Scope
 	(*Policy)(nil),               // 8: lehr.intent.v1.Policy
 	(*GenerationRule)(nil),       // 9: lehr.intent.v1.GenerationRule
-	(*OutputGrant)(nil),          // 10: lehr.intent.v1.OutputGrant
-	(*CheckingProgram)(nil),      // 11: lehr.intent.v1.CheckingProgram
-	(*Rollout)(nil),              // 12: lehr.intent.v1.Rollout
-	(*DocumentField)(nil),        // 13: lehr.intent.v1.DocumentField
-	(*RolloutStage)(nil),         // 14: lehr.intent.v1.RolloutStage
-	(*Check)(nil),                // 15: lehr.intent.v1.Check
-	(*MinimumAge)(nil),           // 16: lehr.intent.v1.MinimumAge
-	(*Denylist)(nil),             // 17: lehr.intent.v1.Denylist
-	(*Denied)(nil),               // 18: lehr.intent.v1.Denied
-	(*Condition)(nil),            // 19: lehr.intent.v1.Condition
-	(*Metric)(nil),               // 20: lehr.intent.v1.Metric
-	(*Alerts)(nil),               // 21: lehr.intent.v1.Alerts
-	(*Peak)(nil),                 // 22: lehr.intent.v1.Peak
-	(*Protection)(nil),           // 23: lehr.intent.v1.Protection
-	(*AfterPush)(nil),            // 24: lehr.intent.v1.AfterPush
-	(*Rate)(nil),                 // 25: lehr.intent.v1.Rate
-	(*OtherPartition)(nil),       // 26: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),       // 27: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),        // 28: lehr.intent.v1.ExternalCheck
-	(*RoleBinding)(nil),          // 29: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),        // 30: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),          // 31: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),               // 32: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),       // 33: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),       // 34: lehr.intent.v1.OverridePolicy
-	nil,                          // 35: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                          // 36: lehr.intent.v1.Metric.LabelsEntry
-	nil,                          // 37: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                          // 38: lehr.intent.v1.Peak.LabelsEntry
-	nil,                          // 39: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),         // 40: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),         // 41: lehr.intent.v1.Notification
-	(*Validation)(nil),           // 42: lehr.intent.v1.Validation
-	(*Delivery)(nil),             // 43: lehr.intent.v1.Delivery
-	(*PromotionGrant)(nil),       // 44: lehr.intent.v1.PromotionGrant
-	(*Workflow)(nil),             // 45: lehr.intent.v1.Workflow
-	(*ReleaseLine)(nil),          // 46: lehr.intent.v1.ReleaseLine
-	(*durationpb.Duration)(nil),  // 47: google.protobuf.Duration
-	(*Calendar)(nil),             // 48: lehr.intent.v1.Calendar
-	(*Judgement)(nil),            // 49: lehr.intent.v1.Judgement
-	(*CommandLine)(nil),          // 50: lehr.intent.v1.CommandLine
+	(*PreviewRule)(nil),          // 10: lehr.intent.v1.PreviewRule
+	(*OutputGrant)(nil),          // 11: lehr.intent.v1.OutputGrant
+	(*CheckingProgram)(nil),      // 12: lehr.intent.v1.CheckingProgram
+	(*Rollout)(nil),              // 13: lehr.intent.v1.Rollout
+	(*DocumentField)(nil),        // 14: lehr.intent.v1.DocumentField
+	(*RolloutStage)(nil),         // 15: lehr.intent.v1.RolloutStage
+	(*Check)(nil),                // 16: lehr.intent.v1.Check
+	(*MinimumAge)(nil),           // 17: lehr.intent.v1.MinimumAge
+	(*Denylist)(nil),             // 18: lehr.intent.v1.Denylist
+	(*Denied)(nil),               // 19: lehr.intent.v1.Denied
+	(*Condition)(nil),            // 20: lehr.intent.v1.Condition
+	(*Metric)(nil),               // 21: lehr.intent.v1.Metric
+	(*Alerts)(nil),               // 22: lehr.intent.v1.Alerts
+	(*Peak)(nil),                 // 23: lehr.intent.v1.Peak
+	(*Protection)(nil),           // 24: lehr.intent.v1.Protection
+	(*AfterPush)(nil),            // 25: lehr.intent.v1.AfterPush
+	(*Rate)(nil),                 // 26: lehr.intent.v1.Rate
+	(*OtherPartition)(nil),       // 27: lehr.intent.v1.OtherPartition
+	(*ValidationRule)(nil),       // 28: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),        // 29: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),          // 30: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),        // 31: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),          // 32: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),               // 33: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),       // 34: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),       // 35: lehr.intent.v1.OverridePolicy
+	nil,                          // 36: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                          // 37: lehr.intent.v1.Metric.LabelsEntry
+	nil,                          // 38: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                          // 39: lehr.intent.v1.Peak.LabelsEntry
+	nil,                          // 40: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),         // 41: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),         // 42: lehr.intent.v1.Notification
+	(*Validation)(nil),           // 43: lehr.intent.v1.Validation
+	(*Delivery)(nil),             // 44: lehr.intent.v1.Delivery
+	(*PromotionGrant)(nil),       // 45: lehr.intent.v1.PromotionGrant
+	(*Workflow)(nil),             // 46: lehr.intent.v1.Workflow
+	(*ReleaseLine)(nil),          // 47: lehr.intent.v1.ReleaseLine
+	(*durationpb.Duration)(nil),  // 48: google.protobuf.Duration
+	(*Calendar)(nil),             // 49: lehr.intent.v1.Calendar
+	(*Judgement)(nil),            // 50: lehr.intent.v1.Judgement
+	(*CommandLine)(nil),          // 51: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	40, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	30, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	31, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	32, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	35, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	33, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	34, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	29, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	27, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
-	15, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	41, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
-	12, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	42, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
-	11, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
+	41, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	31, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	32, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	33, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	36, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	34, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	35, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	30, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	28, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	16, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
+	42, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	13, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
+	43, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	12, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
 	9,  // 14: lehr.intent.v1.Policy.generations:type_name -> lehr.intent.v1.GenerationRule
-	10, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
-	43, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
-	44, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
-	45, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
-	46, // 19: lehr.intent.v1.Policy.release_lines:type_name -> lehr.intent.v1.ReleaseLine
-	0,  // 20: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	6,  // 21: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	13, // 22: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
-	14, // 23: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
-	1,  // 24: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
-	2,  // 25: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
-	14, // 26: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	47, // 27: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
-	14, // 28: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	47, // 29: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	47, // 30: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	48, // 31: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	49, // 32: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
-	16, // 33: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
-	17, // 34: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
-	19, // 35: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	48, // 36: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
-	20, // 37: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
-	21, // 38: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
-	22, // 39: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
-	23, // 40: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
-	25, // 41: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
-	26, // 42: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	47, // 43: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	18, // 44: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	47, // 45: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	47, // 46: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	36, // 47: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 48: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	47, // 49: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	37, // 50: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	47, // 51: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	38, // 52: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	50, // 53: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	47, // 54: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	47, // 55: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 56: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	47, // 57: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	24, // 58: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	47, // 59: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	47, // 60: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	47, // 61: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 62: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 63: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 64: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	28, // 65: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	50, // 66: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	39, // 67: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	47, // 68: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	47, // 69: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	47, // 70: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	47, // 71: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	47, // 72: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	40, // 73: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	11, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
+	44, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
+	45, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
+	46, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
+	47, // 19: lehr.intent.v1.Policy.release_lines:type_name -> lehr.intent.v1.ReleaseLine
+	10, // 20: lehr.intent.v1.Policy.previews:type_name -> lehr.intent.v1.PreviewRule
+	0,  // 21: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
+	48, // 22: lehr.intent.v1.PreviewRule.expires:type_name -> google.protobuf.Duration
+	48, // 23: lehr.intent.v1.PreviewRule.every:type_name -> google.protobuf.Duration
+	6,  // 24: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	14, // 25: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
+	15, // 26: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
+	1,  // 27: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
+	2,  // 28: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
+	15, // 29: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
+	48, // 30: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	15, // 31: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
+	48, // 32: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	48, // 33: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	49, // 34: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	50, // 35: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
+	17, // 36: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
+	18, // 37: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
+	20, // 38: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
+	49, // 39: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	21, // 40: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
+	22, // 41: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
+	23, // 42: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
+	24, // 43: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
+	26, // 44: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
+	27, // 45: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
+	48, // 46: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	19, // 47: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	48, // 48: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	48, // 49: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	37, // 50: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 51: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	48, // 52: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	38, // 53: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	48, // 54: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	39, // 55: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	51, // 56: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	48, // 57: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	48, // 58: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 59: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	48, // 60: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	25, // 61: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	48, // 62: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	48, // 63: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	48, // 64: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 65: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	6,  // 66: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 67: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	29, // 68: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	51, // 69: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	40, // 70: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	48, // 71: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	48, // 72: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	48, // 73: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	48, // 74: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	48, // 75: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	41, // 76: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	77, // [77:77] is the sub-list for method output_type
+	77, // [77:77] is the sub-list for method input_type
+	77, // [77:77] is the sub-list for extension type_name
+	77, // [77:77] is the sub-list for extension extendee
+	0,  // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3596,11 +3796,11 @@ func file_lehr_intent_v1_policy_proto_init() {
 	file_lehr_intent_v1_notification_proto_init()
 	file_lehr_intent_v1_validation_proto_init()
 	file_lehr_intent_v1_workflow_proto_init()
-	file_lehr_intent_v1_policy_proto_msgTypes[6].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
 		(*RolloutStage_ByScope)(nil),
 		(*RolloutStage_ByLabel)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[7].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[8].OneofWrappers = []any{
 		(*Check_MinAge)(nil),
 		(*Check_Deny)(nil),
 		(*Check_Condition)(nil),
@@ -3612,16 +3812,16 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[10].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
 		(*Denied_Version)(nil),
 		(*Denied_Commit)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[15].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[16].OneofWrappers = []any{
 		(*Protection_Http)(nil),
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[20].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[21].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -3632,7 +3832,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
