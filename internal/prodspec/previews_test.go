@@ -209,3 +209,24 @@ func TestWhatIsNoPreviewIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestOrphansOfOthersAreNoPreviews: what another generator made, and gives no more, is no preview's,
+// also where it is named so.
+func TestOrphansOfOthersAreNoPreviews(t *testing.T) {
+	loose := strings.Replace(previewText, "max: 5%, floor: 0", "max: 90%, floor: 9", 1)
+	w := previewWorld(t, "")
+	w.write("lehr.yaml", loose)
+	w.write("base/pr-7.yaml", "id: preview/pr-7/cache\ntype: Job\npayload: {name: cache, binary: /bin/x, version: \"1\", replicas: 2}\n")
+	w.start()
+	w.served(1)
+	w.enforce(1, false, "preview/pr-7/cache", "job/base")
+	w.remove("base/pr-7.yaml")
+	w.served(2)
+	w.write("lehr.yaml", loose+previewRules)
+	w.served(3)
+	w.preview(map[string]*branchpreview.Entry{"pr-7": endingOf(previewOf("form", 7))})
+	w.served(4)
+	if w.has("preview/pr-7/cache") || !w.has("preview/pr-7/web") {
+		t.Errorf("head has %v", w.assets())
+	}
+}
