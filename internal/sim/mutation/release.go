@@ -45,11 +45,11 @@ var released = []Mutant{
 		Why:    "What was aborted is no worse than before, and is gone back to.",
 	},
 	{
-		Name: "any-version-is-released", Of: Lined, File: "internal/ground/promotion/release.go",
-		Old:    "nearest := Verdict{Status: Refuses, Cause: NotReleased}",
-		New:    "nearest := Verdict{Status: Refuses, Cause: NotReleased}\n\tif mutant.On(\"any-version-is-released\") && len(d.index.releases[r]) == 0 {\n\t\treturn met()\n\t}",
+		Name: "lag-counts-none-but-the-newest", Of: Lined, File: "internal/ground/promotion/release.go",
+		Old:    "if q == place || d.mayCome(at, behind, q) {",
+		New:    "if q == place || d.mayCome(at, behind, q) && !mutant.On(\"lag-counts-none-but-the-newest\") {",
 		Breaks: "S19",
-		Why:    "A version that no release brings comes as if there were no line.",
+		Why:    "Versions on their way between two environments do not count as a lag.",
 	},
 	{
 		Name: "release-of-another-application", Of: Lined, File: "internal/ground/promotion/release.go",
@@ -72,13 +72,6 @@ var released = []Mutant{
 		New:    "v := d.wellWith(at, r, place, 0)\n\tv.Version = r.Name\n\tif v.Cause == NotGood && mutant.On(\"first-need-not-be-good\") {\n\t\tv.Status = Passes\n\t}\n",
 		Breaks: "S19",
 		Why:    "It is enough that the one that goes first was given its version.",
-	},
-	{
-		Name: "first-may-have-gone-back", Of: Lined, File: "internal/ground/promotion/release.go",
-		Old:    "if v.Status == Passes && has != r && current <= place {",
-		New:    "if v.Status == Passes && has != r && current <= place && !mutant.On(\"first-may-have-gone-back\") {",
-		Breaks: "S19",
-		Why:    "The one that goes first was good once, and has something older now.",
 	},
 	{
 		Name: "trains-take-the-newest", Of: Lined, File: "internal/ground/promotion/release.go",
