@@ -21,6 +21,7 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/access"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/quota"
 	"lehr.dev/internal/store"
 	"lehr.dev/test/detector"
 )
@@ -127,7 +128,9 @@ func (w *world) callers(launch string) (all []caller) {
 // for as soon as it is in the contract.
 func TestMatrix(t *testing.T) {
 	detector.SkipSequential(t)
-	w := newWorld(t)
+	limits := quota.DefaultLimits()
+	limits.Changes = 100_000 // Each person makes every change by every token of theirs.
+	w := newWorld(t, func(k *quota.Keeper) { k.Use(limits) })
 	w.publish(0, w.command("db", "x"))
 	callers := w.callers(w.launch)
 	if testing.Short() { // One of each kind will do.
