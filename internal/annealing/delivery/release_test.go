@@ -5,8 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/promotion"
+	"lehr.dev/internal/store"
 )
 
 // TestReleasesOfRows: what people asked about a release is of it alone, and each skip and the hold end by themselves.
@@ -42,4 +44,41 @@ func TestReleasesOfRows(t *testing.T) {
 			t.Errorf("%s: held %v, aborted %v, skipped in %v", says, r.Held, r.Aborted, slices.Sorted(maps.Keys(skipped)))
 		}
 	}
+}
+
+// TestVersionsOfReleases: a version comes when a release brings it, and no limit of its source hides it until then; a
+// line that no longer lists the application brings nothing.
+func TestVersionsOfReleases(t *testing.T) {
+	spec := chain()
+	spec.Releases = "shop/main"
+	w := newWorld(t, spec)
+	line := &intentpb.ReleaseLine{Name: "main", Applications: []string{"shop/web"}}
+	w.policies[shop].ReleaseLines = []*intentpb.ReleaseLine{line}
+	w.list("1.0.0", "1.1.0", "1.2.0")
+	w.goOn()
+	w.expectVersion(shop, "test", "1.0.0")
+	record := func(record intent.DeliveryRecord) {
+		t.Helper()
+		record.Partition, record.Application, record.By, record.Reason = shop, "main", ann, "it is time"
+		_, err := w.store.RecordDelivery(t.Context(), record, store.DeliveryAuthority{Partition: shop, AnyOf: []intent.Role{intent.Operator}})
+		w.must(err)
+	}
+	versions := func(name string) map[string]intent.VersionName {
+		return map[string]intent.VersionName{"shop/web": {Name: name, Digest: "sha256:" + name}}
+	}
+	record(intent.DeliveryRecord{Kind: intent.DeliveryRelease, Versions: versions("1.1.0")})
+	record(intent.DeliveryRecord{Kind: intent.DeliveryAct, Act: intent.ActHoldRelease, Release: 1})
+	w.goOn()
+	w.expectVersion(shop, "test", "1.0.0")
+	names, err := (&Reader{Store: w.store, Schemas: schemas{}}).Kept(t.Context(), shop, "images")
+	if err != nil || !slices.Contains(names, "1.1.0") || slices.Contains(names, "1.2.0") {
+		t.Errorf("kept are %v, %v, want what release 1 brings and nothing that no release brings", names, err)
+	}
+	record(intent.DeliveryRecord{Kind: intent.DeliveryAct, Act: intent.ActResumeRelease, Release: 1})
+	w.goOn()
+	w.expectVersion(shop, "test", "1.1.0")
+	w.policies[shop].ReleaseLines = nil
+	record(intent.DeliveryRecord{Kind: intent.DeliveryRelease, Versions: versions("1.2.0")})
+	w.goOn()
+	w.expectVersion(shop, "test", "1.1.0")
 }
