@@ -185,9 +185,9 @@ func (s *estimator) constraint(at, number, place int, r intent.VersionName, answ
 	case c.spec.GetSoak() != nil:
 		needs = c.spec.GetSoak().GetTime().AsDuration()
 	case c.spec.GetReleased() != nil:
-		return s.released(at, v, r, answer)
+		return s.estimateReleased(at, v, r, answer)
 	case c.spec.GetLag() != nil:
-		return s.lagging(at, number, place, answer)
+		return s.estimateLag(at, number, place, answer)
 	case c.spec.GetAge() != nil:
 		return v.Until, !v.Until.IsZero()
 	default:

@@ -115,7 +115,7 @@ type Member struct {
 	decision *Decision
 }
 
-func (m *Member) decided() *Decision {
+func (m *Member) makeDecision() *Decision {
 	if m.decision == nil {
 		m.decision = m.Application.Decide(m.Catalogue, m.Facts)
 		m.decider = &m.decision.decider
@@ -123,8 +123,8 @@ func (m *Member) decided() *Decision {
 	return m.decision
 }
 
-// gathered is what the member's environments had, without a decision.
-func (m *Member) gathered() *decider {
+// makeDecider returns what the member's environments had, without a decision.
+func (m *Member) makeDecider() *decider {
 	if m.decider == nil {
 		m.decider = m.Application.gatherAll(m.Catalogue, m.Facts)
 	}
@@ -239,14 +239,14 @@ func (d *decider) judgeInRelease(at int, release *Release, place int) Verdict {
 	if act := release.Held; act != nil {
 		return Verdict{Status: Waits, Cause: InHeld, By: act.By, Reason: act.Reason}
 	}
-	if held := d.heldBefore(at, release, place); held != nil {
+	if held := d.findHeldBefore(at, release, place); held != nil {
 		return Verdict{Status: Waits, Cause: BehindHeld, By: held.Held.By, Reason: held.Held.Reason, Have: held.Number}
 	}
-	return d.inOrder(environment, release)
+	return d.judgeOrder(environment, release)
 }
 
-// heldBefore is a held release before a train, which the environment has not passed; nil: there is none.
-func (d *decider) heldBefore(at int, train *Release, place int) *Release {
+// findHeldBefore returns a held release before a train, which the environment has not passed; nil: there is none.
+func (d *decider) findHeldBefore(at int, train *Release, place int) *Release {
 	if train.Immediate {
 		return nil
 	}
@@ -278,15 +278,15 @@ func (d *decider) newestPlace(at int) int {
 	return newest
 }
 
-// inOrder says whether the applications that go first in a release have come far enough.
-func (d *decider) inOrder(environment string, release *Release) Verdict {
+// judgeOrder says whether the applications that go first in a release have come far enough.
+func (d *decider) judgeOrder(environment string, release *Release) Verdict {
 	worst := met()
 	for _, rule := range d.index.firsts {
 		version, ok := release.Versions[rule.First]
 		if !ok {
 			continue
 		}
-		v := d.facts.Line.reached(rule, version, environment)
+		v := d.facts.Line.judgeReached(rule, version, environment)
 		v.Application = rule.First
 		if v.Status < worst.Status {
 			worst = v
@@ -296,23 +296,23 @@ func (d *decider) inOrder(environment string, release *Release) Verdict {
 	return worst
 }
 
-// reached says whether the application that goes first is good with its version, or with a newer one.
-func (l *Line) reached(rule ReleaseOrder, version intent.VersionName, environment string) Verdict {
+// judgeReached says whether the application that goes first is good with its version, or with a newer one.
+func (l *Line) judgeReached(rule ReleaseOrder, version intent.VersionName, environment string) Verdict {
 	member := l.Members[rule.First]
 	if member == nil {
 		return Verdict{Status: Waits, Cause: FirstUnreadable, Environment: environment}
 	}
 	worst := met()
-	for _, at := range member.awaited(rule, environment) {
-		if v := member.gathered().reached(at, version); v.Status < worst.Status {
+	for _, at := range member.awaitedEnvironments(rule, environment) {
+		if v := member.makeDecider().judgeReached(at, version); v.Status < worst.Status {
 			worst = v
 		}
 	}
 	return worst
 }
 
-// awaited are the environments of the member in which another application waits for it.
-func (m *Member) awaited(rule ReleaseOrder, environment string) (list []int) {
+// awaitedEnvironments are the environments of the member in which another application waits for it.
+func (m *Member) awaitedEnvironments(rule ReleaseOrder, environment string) (list []int) {
 	for at := range m.Application.environments {
 		if rule.Whole || m.Application.environments[at].spec.GetName() == environment {
 			list = append(list, at)
@@ -321,8 +321,8 @@ func (m *Member) awaited(rule ReleaseOrder, environment string) (list []int) {
 	return list
 }
 
-// reached says whether an environment has a version or a newer one, and is good with it.
-func (d *decider) reached(at int, r intent.VersionName) Verdict {
+// judgeReached says whether an environment has a version or a newer one, and is good with it.
+func (d *decider) judgeReached(at int, r intent.VersionName) Verdict {
 	place, _ := d.catalogue.place(r)
 	v := d.wellWith(at, r, place, 0)
 	v.Version = r.Name
@@ -346,8 +346,8 @@ func (d *decider) reached(at int, r intent.VersionName) Verdict {
 	return v
 }
 
-// lags is that of the environment which is furthest behind.
-func (d *decider) lags(at int, c *constraint, spec *intentpb.VersionLag, place int) (worst Verdict) {
+// judgeLag is that of the environment which is furthest behind.
+func (d *decider) judgeLag(at int, c *constraint, spec *intentpb.VersionLag, place int) (worst Verdict) {
 	if len(c.empty) > 0 {
 		return nothingSelected(c.empty)
 	}
@@ -357,7 +357,7 @@ func (d *decider) lags(at int, c *constraint, spec *intentpb.VersionLag, place i
 			continue
 		}
 		v := Verdict{Status: Passes, Cause: Met, Environment: d.app.environments[behind].spec.GetName(), Needs: int(spec.GetAtMost())}
-		if v.Have = d.ahead(at, behind, place); v.Have > v.Needs {
+		if v.Have = d.countAhead(at, behind, place); v.Have > v.Needs {
 			v.Status, v.Cause = Waits, TooFarAhead
 		}
 		if v.Status < worst.Status || v.Status == worst.Status && v.Have > worst.Have {
@@ -367,9 +367,9 @@ func (d *decider) lags(at int, c *constraint, spec *intentpb.VersionLag, place i
 	return worst
 }
 
-// ahead is how many versions an environment would be ahead of another one: those after what that one has which
+// countAhead says how many versions an environment would be ahead of another one: those after what that one has which
 // may still come there. A version that cannot be compared is behind all.
-func (d *decider) ahead(at, behind, place int) (count int) {
+func (d *decider) countAhead(at, behind, place int) (count int) {
 	stays := d.staysOf(behind)
 	last := nowhere
 	if len(stays) > 0 {
@@ -402,8 +402,8 @@ func (d *decider) mayCome(through, to, place int) bool {
 	})
 }
 
-// released says when the releases that bring a version let it in at the earliest; ok: they can.
-func (s *estimator) released(at int, v Verdict, r intent.VersionName, answer *Estimate) (moment time.Time, ok bool) {
+// estimateReleased says when the releases that bring a version let it in at the earliest; ok: they can.
+func (s *estimator) estimateReleased(at int, v Verdict, r intent.VersionName, answer *Estimate) (moment time.Time, ok bool) {
 	moment = s.facts.Now
 	if v.Cause == InHeld || v.Cause == BehindHeld {
 		answer.Awaits = append(answer.Awaits, Awaited{s.app.environments[at].spec.GetName(), ReleasedConstraint})
@@ -414,25 +414,25 @@ func (s *estimator) released(at int, v Verdict, r intent.VersionName, answer *Es
 	}
 	for _, release := range s.index.releases[r] {
 		if release.Number == v.Release {
-			return s.firsts(at, release, answer)
+			return s.estimateFirsts(at, release, answer)
 		}
 	}
 	return moment, true
 }
 
-// firsts says when the applications that go first in a release can be there.
-func (s *estimator) firsts(at int, release *Release, answer *Estimate) (moment time.Time, ok bool) {
+// estimateFirsts says when the applications that go first in a release can be there.
+func (s *estimator) estimateFirsts(at int, release *Release, answer *Estimate) (moment time.Time, ok bool) {
 	moment = s.facts.Now
 	environment := s.app.environments[at].spec.GetName()
 	for _, rule := range s.index.firsts {
 		version, ok := release.Versions[rule.First]
 		if member := s.facts.Line.Members[rule.First]; ok && member != nil {
-			for _, on := range member.awaited(rule, environment) {
-				if member.gathered().reached(on, version).Status == Passes {
+			for _, on := range member.awaitedEnvironments(rule, environment) {
+				if member.makeDecider().judgeReached(on, version).Status == Passes {
 					continue
 				}
 				place, _ := member.Catalogue.place(version)
-				there := newEstimator(member.decided()).estimate(on, place, version)
+				there := newEstimator(member.makeDecision()).estimate(on, place, version)
 				if there.At.IsZero() {
 					return moment, false
 				}
@@ -444,16 +444,16 @@ func (s *estimator) firsts(at int, release *Release, answer *Estimate) (moment t
 	return moment, true
 }
 
-// lagging says when the environments behind can have come near enough.
-func (s *estimator) lagging(at, number, place int, answer *Estimate) (moment time.Time, ok bool) {
+// estimateLag says when the environments behind can have come near enough.
+func (s *estimator) estimateLag(at, number, place int, answer *Estimate) (moment time.Time, ok bool) {
 	moment = s.facts.Now
 	c := &s.app.environments[at].constraints[number]
 	most := int(c.spec.GetLag().GetAtMost())
 	for _, behind := range c.environments {
-		if behind == at || s.ahead(at, behind, place) <= most {
+		if behind == at || s.countAhead(at, behind, place) <= most {
 			continue
 		}
-		next, ok := s.nearEnough(at, behind, place, most)
+		next, ok := s.findNearEnough(at, behind, place, most)
 		if !ok {
 			return moment, false
 		}
@@ -467,9 +467,9 @@ func (s *estimator) lagging(at, number, place int, answer *Estimate) (moment tim
 	return moment, true
 }
 
-// nearEnough is the place of the oldest version with which an environment would be behind another one by no
+// findNearEnough returns the place of the oldest version with which an environment would be behind another one by no
 // more than so many; ok: there is one.
-func (d *decider) nearEnough(at, behind, place, most int) (oldest int, ok bool) {
+func (d *decider) findNearEnough(at, behind, place, most int) (oldest int, ok bool) {
 	left := 0
 	for oldest = place; oldest >= 0; oldest-- {
 		if oldest != place && !d.mayCome(at, behind, oldest) {

@@ -151,7 +151,7 @@ func (d *decider) judge(at, number int, r intent.VersionName, place int) Verdict
 	case *intentpb.DeliveryConstraint_Released:
 		v = d.judgeReleased(at, r, place)
 	case *intentpb.DeliveryConstraint_Lag:
-		v = d.lags(at, c, kind.Lag, place)
+		v = d.judgeLag(at, c, kind.Lag, place)
 	default:
 		v = Verdict{Status: Refuses} // A kind that is not known lets nothing in.
 	}

@@ -4,8 +4,8 @@ package mutation
 var released = []Mutant{
 	{
 		Name: "lag-of-one-more", Of: Lined, File: "internal/ground/promotion/release.go",
-		Old:    "if v.Have = d.ahead(at, behind, place); v.Have > v.Needs {",
-		New:    "if v.Have = d.ahead(at, behind, place); v.Have > v.Needs && !(mutant.On(\"lag-of-one-more\") && v.Have == v.Needs+1) {",
+		Old:    "if v.Have = d.countAhead(at, behind, place); v.Have > v.Needs {",
+		New:    "if v.Have = d.countAhead(at, behind, place); v.Have > v.Needs && !(mutant.On(\"lag-of-one-more\") && v.Have == v.Needs+1) {",
 		Breaks: "S19",
 		Why:    "An environment is one version further ahead than it may be.",
 	},
@@ -18,8 +18,8 @@ var released = []Mutant{
 	},
 	{
 		Name: "train-passes-a-held-one", Of: Lined, File: "internal/ground/promotion/release.go",
-		Old:    "if held := d.heldBefore(at, release, place); held != nil {",
-		New:    "if held := d.heldBefore(at, release, place); held != nil && !mutant.On(\"train-passes-a-held-one\") {",
+		Old:    "if held := d.findHeldBefore(at, release, place); held != nil {",
+		New:    "if held := d.findHeldBefore(at, release, place); held != nil && !mutant.On(\"train-passes-a-held-one\") {",
 		Breaks: "S19",
 		Why:    "A train passes one by that a person holds.",
 	},
