@@ -3,7 +3,7 @@ SHELL := bash
 GO ?= go
 BIN := bin
 # Plugins, renderers and checking programs, and what tests run, with heavy libraries are modules of their own.
-MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform renderers checkers test/oidcprovider test/controlplane test/opentofu
+MODULES := plugins/caddy plugins/kubernetes plugins/sqlschema plugins/terraform renderers checkers test/oidcprovider test/controlplane test/helm test/opentofu
 
 # A package that is compiled in one checkout serves all others: without it, Go compiles
 # each package anew in each folder. And no program tells where it was built.
@@ -134,7 +134,9 @@ bench: build ## measure speed and memory beside what the machine can do, all or 
 	@CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(BIN)/rates ./test/bench/rates
 	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -o $(BIN)/rates.wasm ./test/bench/rates
 	@cd renderers && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $(abspath $(BIN))/render-alone ./alone
-	@$(BIN)/bench $(if $(ONLY),-only $(ONLY))
+	@[ "$(ONLY)" = page ] || $(BIN)/bench $(if $(ONLY),-only $(ONLY))
+	@# Pages as a browser gets them, beside 100 000 assets in one partition and in 500.
+	@if [ -z "$(ONLY)" ] || [ "$(ONLY)" = page ]; then $(GO) test ./internal/web -run '^$$' -bench 'Pages|Fleet|Paint|Live' -benchtime 50x -timeout 30m; fi
 	@# In the module that has the API server.
 	@if [ -z "$(ONLY)" ] || [ "$(ONLY)" = kubernetes ]; then cd plugins/kubernetes && $(GO) test . -run '^$$' -bench ThousandObjects -benchtime 1x -timeout 30m; fi
 

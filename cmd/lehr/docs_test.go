@@ -218,7 +218,7 @@ func TestEveryFieldIsExplained(t *testing.T) {
 func TestEveryKeyIsExplained(t *testing.T) {
 	text, checks := documents(t)["docs/use/partition.md"], documents(t)["docs/use/checks.md"]
 	// Kinds of a partition's own checks.
-	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true, "query": true, "alerts": true, "peak": true, "rate": true, "partition": true}
+	kinds := map[string]bool{"denylist": true, "condition": true, "calendar": true, "query": true, "alerts": true, "peak": true, "rate": true, "partition": true, "train": true}
 	var sections [][]string
 	for _, file := range []string{"sections.go", "checks.go"} {
 		source, err := os.ReadFile(filepath.Join(repository, "internal/prodspec/definition", file))

@@ -40,7 +40,7 @@ func local() cli.Local {
 
 // imports are the kinds of what exists that become partitions.
 func imports() []importer.Kind {
-	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects), keel.Kind(), kargo.Kind(), canaries.ArgoRollouts(), canaries.Flagger(), helmreleases.Kind(renderObjects)}
+	return []importer.Kind{databases.Postgres(), databases.SQLite(), processes.Kind(), manifests.Kind(), cluster.Kind(), flux.Kind(fluxTools()), tfstate.Kind(), apis.Kind(), inventories.Kind(), argocd.Kind(renderObjects, cluster.ObjectsIn), keel.Kind(), kargo.Kind(), canaries.ArgoRollouts(), canaries.Flagger(), helmreleases.Kind(renderObjects)}
 }
 
 // renderObjects builds a definition that an import made, for the Kubernetes objects that it gives.

@@ -13,10 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"lehr.dev/test/freeport"
 )
 
 // site serves a folder as a web server does, and the repositories in it as git does,
@@ -52,10 +55,10 @@ func ociRegistry(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 1 {
 		ts.Fatalf("usage: registry NAME")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, release, err := freeport.Reserve(1)
 	ts.Check(err)
-	address := listener.Addr().String()
-	ts.Check(listener.Close())
+	ts.Defer(release)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	folder := ts.MkAbs("registry-" + args[0])
 	ts.Check(os.MkdirAll(folder, 0o755))
 	config := filepath.Join(folder, "config.yml")

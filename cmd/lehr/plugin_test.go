@@ -20,6 +20,7 @@ import (
 	"lehr.dev/sdk/plugintest/conformance"
 	sdk "lehr.dev/sdk/serve" // serve is a function here
 	"lehr.dev/test/certificates"
+	"lehr.dev/test/freeport"
 )
 
 // lehr runs a command of this program, in this process.
@@ -206,7 +207,7 @@ func TestPluginNew(t *testing.T) {
 // dialledRegister serves a register by TLS, as another program would.
 func dialledRegister(t *testing.T, servers, clients *certificates.Authority, r *register) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	pair := servers.Issue(t, time.Now().Add(time.Hour), "plugin.example.com")
 	listen := sdk.Listen{Address: address, Certificate: pair.Certificate, Key: pair.Key, ClientCA: clients.File, Clients: []string{"author.example.com"}}
 	p := sdk.Plugin{Name: "register", Version: "7", Resources: []sdk.Kind{sdk.For(r, sdk.Serving{Guarantee: sdk.CompareAndSet})}}
@@ -222,16 +223,6 @@ func dialledRegister(t *testing.T, servers, clients *certificates.Authority, r *
 		}
 		time.Sleep(time.Millisecond)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // A plugin server is held to the protocol where it is; with a second process

@@ -279,8 +279,12 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.quotas = quota.NewKeeper(limits, a.runtime.Now)
 	a.written = &repositories{app: a}
+	var tried server.Trials
+	if a.options.Parts.Trial != nil {
+		tried = &trials{app: a}
+	}
 	a.api = server.New(server.Options{
-		Repositories: a.written, Plan: a.planCandidate, PlanPolicy: a.planPolicy, Quotas: a.quotas,
+		Repositories: a.written, Trials: tried, Plan: a.planCandidate, PlanPolicy: a.planPolicy, Quotas: a.quotas,
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.

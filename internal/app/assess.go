@@ -41,7 +41,7 @@ func assessor(sampler *sampling.Sampler) func(context.Context, strategist.Assess
 	return func(ctx context.Context, assessing strategist.Assessing) (strategist.Assessed, error) {
 		return assess(ctx, sampler, judgedChange{
 			title: fmt.Sprintf("stage %s of run %d of %s", assessing.Stage, assessing.Run.Run, assessing.Run.Name), validation: assessing.Validation,
-			began: assessing.Began, changed: assessing.Changed, now: assessing.Now,
+			began: assessing.Began, changed: assessing.Changed, restarted: assessing.Restarted, now: assessing.Now,
 			subject: sampling.Subject{
 				Experiment: sampling.Part{Assets: assessing.Experiment, Scopes: assessing.ExperimentScopes},
 				Control:    sampling.Part{Assets: assessing.Control, Scopes: assessing.ControlScopes},
@@ -57,8 +57,10 @@ type judgedChange struct {
 	validation *intentpb.Validation
 	// began is when the first asset left what was there before, changed when the last arrived.
 	began, changed time.Time
-	subject        sampling.Subject
-	now            time.Time
+	// restarted is since when samples count, the warm-up included; zero: since changed, after the warm-up.
+	restarted time.Time
+	subject   sampling.Subject
+	now       time.Time
 }
 
 // assess reads samples, and assesses by them.
@@ -73,6 +75,12 @@ func assess(ctx context.Context, sampler *sampling.Sampler, j judgedChange) (ass
 	// Samples are of whole seconds: those of the second in which it was done may be of
 	// what was there before.
 	change := validation.Change{Began: j.began, Done: j.changed.Add(time.Second - 1).Truncate(time.Second)}
+	if since := j.restarted.Add(-settings.WarmUp); !j.restarted.IsZero() && since.After(change.Done) {
+		if change.Began.IsZero() {
+			change.Began = change.Done // What is compared with before was before the change.
+		}
+		change.Done = since
+	}
 	window, err := settings.Window(change, j.now)
 	if err != nil {
 		return assessed, err

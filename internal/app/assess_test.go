@@ -42,15 +42,15 @@ func TestAValidationIsAnswered(t *testing.T) {
 		}
 	}
 	assess := assessor(sampling.New("shop", filepath.Join(folder, "checks.yaml"), nil))
-	compare, began := intentpb.Validation_COMPARISON_BEFORE, time.Time{}
+	compare, began, restarted, warmUp := intentpb.Validation_COMPARISON_BEFORE, time.Time{}, time.Time{}, time.Duration(0)
 	ask := func(program string, at time.Duration) (strategist.Assessed, time.Time) {
 		t.Helper()
 		found, err := assess(t.Context(), strategist.Assessing{
-			Partition: "shop", Run: intent.Rollout{Name: "web", Run: 7}, Now: changed.Add(at),
+			Partition: "shop", Run: intent.Rollout{Name: "web", Run: 7}, Now: changed.Add(at), Restarted: restarted,
 			Question: conduct.Question{
 				Validation: "latency", Stage: "canary", Began: began, Changed: changed, Experiment: []intent.AssetID{"web/a"}, ExperimentScopes: map[string][]string{"cluster": {"a"}},
 			},
-			Validation: &intentpb.Validation{Name: "latency", Compare: compare, Interval: durationpb.New(10 * time.Minute), Metrics: []*intentpb.ValidationMetric{{
+			Validation: &intentpb.Validation{Name: "latency", Compare: compare, WarmUp: durationpb.New(warmUp), Interval: durationpb.New(10 * time.Minute), Metrics: []*intentpb.ValidationMetric{{
 				Name: "p90", Worse: intentpb.ValidationMetric_DIRECTION_HIGHER,
 				Source: &intentpb.MetricSource{Ask: &intentpb.MetricSource_Command{Command: &intentpb.CommandLine{Line: []string{program}}}},
 			}}},
@@ -86,6 +86,15 @@ func TestAValidationIsAnswered(t *testing.T) {
 	if found, next := ask("/bin/date", 10*time.Minute); found.Result != "broken" || !strings.Contains(found.Reason, `may not run "/bin/date"`) || !next.Equal(changed.Add(11*time.Minute)) {
 		t.Errorf("%+v, next %s", found, next)
 	}
+	// One that began anew counts what came after, without another warm-up, and compares with the time before the change.
+	restarted, warmUp = changed.Add(2*time.Minute), time.Minute
+	if found, next := ask(folder+"/measure", 11*time.Minute); found.Result != "waiting" || !next.Equal(changed.Add(12*time.Minute)) {
+		t.Errorf("%+v, next %s", found, next)
+	}
+	if found, _ := ask(folder+"/measure", 12*time.Minute); found.Result != "bad" || len(found.Metrics[0].Values) != 33 || len(found.Metrics[0].Baseline) != 40 {
+		t.Errorf("%+v", found)
+	}
+	restarted, warmUp = time.Time{}, 0
 	if _, err := assess(t.Context(), strategist.Assessing{Validation: &intentpb.Validation{}}); err == nil {
 		t.Error("a validation without metrics is answered")
 	}

@@ -10,6 +10,7 @@ import (
 	"lehr.dev/internal/annealing/check"
 	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/annealing/enforcer"
+	"lehr.dev/internal/annealing/previewer"
 	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/annealing/workflows"
 	"lehr.dev/internal/ground/document"
@@ -115,6 +116,9 @@ type Parts struct {
 	Sources source.Place
 	// Documents reads them instead of the store; nil: the store does.
 	Documents func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error)
+	// Previews list branches and pull requests; nil: the partition's sources and the operator's git
+	// hosts do, but nobody where Plugins or Outside are replaced.
+	Previews previewer.Places
 	// WithoutDelivery: nobody delivers, as in a world that has no versions.
 	WithoutDelivery bool
 	// WithoutWorkflows: nobody runs workflows, as in a world that has none.

@@ -299,7 +299,7 @@ func (a *App) underLease(ctx context.Context, s *state, lease store.Lease) error
 			}).Run(ctx, lease)
 		}
 	}
-	if a.options.Parts.Outside == nil && a.options.Parts.Plugins == nil { // Nothing outside is replaced.
+	if a.options.Parts.Previews != nil || a.options.Parts.Outside == nil && a.options.Parts.Plugins == nil {
 		actors["previews"] = func(ctx context.Context, runtime loop.Runtime) error {
 			return a.previewer(s.partition, runtime).Run(ctx, lease)
 		}
@@ -420,8 +420,17 @@ func (a *App) strategist(s *state, runtime loop.Runtime, board *sight.Board) *st
 func (a *App) enforcer(s *state, runtime loop.Runtime, lease store.Lease, board *sight.Board) *enforcer.Enforcer {
 	return enforcer.New(enforcer.Options{
 		Partition: s.partition, Since: a.firstEpoch(lease), Store: a.cached, Schemas: a.schemas, Plugins: func(binding *intentpb.PluginBinding) plugin.Plugin { return a.plugins(s.partition, binding) },
-		Outside: a.answerer(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, PushLog: &s.pushLog, Trace: a.tracer(), Sight: board,
+		Outside: a.answerer(s.partition), Train: a.trains(s.partition), Runtime: runtime, Log: a.log, Limits: a.options.Limits, Measure: &s.measure.Enforcer, PushLog: &s.pushLog, Trace: a.tracer(), Sight: board,
 	})
+}
+
+// trains says which train of releases is in an environment of a partition.
+func (a *App) trains(partition intent.PartitionID) func(context.Context, check.Environment) check.Train {
+	reader := &delivery.Reader{Store: a.store, Schemas: a.schemas}
+	return func(ctx context.Context, e check.Environment) check.Train {
+		train, err := reader.Train(ctx, partition, e.Application, e.Name)
+		return check.Train{Release: train.Release, Version: train.Version, Since: train.Since, Err: err}
+	}
 }
 
 // answerer is who answers what checks of a partition ask outside; nil: nobody.

@@ -32,6 +32,7 @@ type planning struct {
 	schemas    enforcer.Schemas
 	plugins    func(binding *intentpb.PluginBinding) plugin.Plugin
 	askOutside func(context.Context, check.Question) (check.Answer, error)
+	askTrain   func(context.Context, check.Environment) check.Train
 	// progress is told how many were looked at; nil: nobody waits to see it.
 	progress *measure.Progress
 }
@@ -59,7 +60,7 @@ func (p planning) run(ctx context.Context, supposed *preview.Store, assets []int
 	defer cancel()
 	partition := supposed.Head().Partition
 	looking := enforcer.New(enforcer.Options{
-		Partition: partition, Since: 1, Store: supposed, Plans: true, Beside: openPushes, Schemas: p.schemas, Plugins: p.plugins, Outside: p.askOutside,
+		Partition: partition, Since: 1, Store: supposed, Plans: true, Beside: openPushes, Schemas: p.schemas, Plugins: p.plugins, Outside: p.askOutside, Train: p.askTrain,
 		Runtime: p.runtime, Log: slog.New(slog.DiscardHandler), Limits: p.limits,
 	})
 	done := make(chan struct{})
@@ -448,7 +449,7 @@ func (a *App) planCandidate(ctx context.Context, candidate intent.Candidate) (pl
 	if err != nil {
 		return plan, err
 	}
-	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, askOutside: a.answerer(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
+	p := planning{runtime: a.runtime, limits: a.options.Limits, schemas: a.schemas, askOutside: a.answerer(partition), askTrain: a.trains(partition), plugins: func(binding *intentpb.PluginBinding) plugin.Plugin {
 		if !slices.ContainsFunc(bound.GetPlugins(), func(b *intentpb.PluginBinding) bool {
 			return b.Dial == binding.Dial && slices.Equal(b.Run, binding.Run)
 		}) {

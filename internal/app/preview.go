@@ -22,9 +22,11 @@ var _ previewer.Places = previewPlaces{}
 
 // previewer keeps the previews of a partition.
 func (a *App) previewer(partition intent.PartitionID, runtime loop.Runtime) *previewer.Previewer {
-	return previewer.New(previewer.Options{
-		Partition: partition, Store: a.store, Places: previewPlaces{a, runtime}, Runtime: runtime, Log: a.log,
-	})
+	places := a.options.Parts.Previews
+	if places == nil {
+		places = previewPlaces{a, runtime}
+	}
+	return previewer.New(previewer.Options{Partition: partition, Store: a.store, Places: places, Runtime: runtime, Log: a.log})
 }
 
 // Branches implements previewer.Places.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/installed"
 )
 
@@ -73,12 +73,7 @@ func TestARegistryNotifies(t *testing.T) {
 	installed.Program(t, "docker-registry")
 	const secret = "the-secret-of-the-hook"
 	t.Setenv("HOOK", secret)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeport.Address(t)
 	folder := t.TempDir()
 	write := func(path, content string) {
 		t.Helper()

@@ -78,7 +78,8 @@ environment it ends the pause of the whole application, and none of an environme
 	},
 	{
 		kind: intent.ActRestart, use: "restart ENVIRONMENT VERSION --of CONSTRAINT", environment: 0, version: 1, past: "of", short: "Have a constraint or a verification judged anew",
-		long: "Has a constraint or a verification judged anew for a version: what was said of it before counts no longer.",
+		long: `Has a constraint or a verification judged anew for a version: what was said of it before
+counts no longer. A task runs for the version once more with --of run.`,
 	},
 	{
 		kind: intent.ActHotfix, use: "hotfix VERSION", environment: -1, version: 0, everywhere: true, short: "Pass over constraints that do not hold hotfixes",
@@ -173,8 +174,13 @@ func (s *session) printEffects(effects []*apipb.DeliveryEffect, dryRun bool) {
 // comesTo says what becomes of an environment.
 func comesTo(e *apipb.DeliveredEnvironment) string {
 	text := "keeps " + versionText(e.Has)
-	if e.Wants != nil {
+	switch {
+	case e.Wants != nil && e.Task != nil:
+		text = "runs for " + versionText(e.Wants)
+	case e.Wants != nil:
 		text = "gets " + versionText(e.Wants)
+	case e.GetTask().GetBegins():
+		text = "runs for " + versionText(e.Has) + " again"
 	}
 	if e.Why != "" {
 		text += " (" + e.Why + ")"
@@ -293,6 +299,8 @@ func listEnvironments(ctx context.Context, s *session, c *client.Client, q query
 			note = e.Verification.Text
 		case len(e.Verify) > 0:
 			note = "awaits the verdict of " + strings.Join(e.Verify, ", ")
+		case e.Task != nil:
+			note = e.Task.Text
 		}
 		result.add(e, e.Application, e.Name, versionText(e.Has), s.age(e.Since), good, next, note)
 	}

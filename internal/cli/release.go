@@ -53,11 +53,13 @@ func parseVersions(args []string) (map[string]string, error) {
 
 func (s *session) releaseCreateCommand(isPlan bool) *cobra.Command {
 	var line, reason string
-	var train, immediate bool
+	var train, immediate, despiteTrial bool
 	command := &cobra.Command{
 		Use: "create APPLICATION=VERSION...", Short: "Make a release", Args: cobra.MinimumNArgs(1),
 		Long: `Makes a release of one version each of some applications of the line. Each of their environments
-takes it as soon as its constraints let it in, in the order that the line says.`,
+takes it as soon as its constraints let it in, in the order that the line says. First it is tried what the
+partitions would be with it: a release that would be refused there, or with which an asset would lack
+the version of another one that it needs, is not made.`,
 		Example: `  lehr release create payments=1.8.0 orders=2.3.1 --reason "new checkout"
   lehr release create payments=1.8.1 --immediate --reason "it lost payments"`,
 	}
@@ -67,6 +69,7 @@ takes it as soon as its constraints let it in, in the order that the line says.`
 		command.Example = "  lehr release plan payments=1.8.0 orders=2.3.1"
 	} else {
 		command.Flags().StringVar(&reason, "reason", "", "why, for whoever finds it")
+		command.Flags().BoolVar(&despiteTrial, "despite-trial", false, "make it though a trial found that it would break something")
 	}
 	command.Flags().StringVar(&line, "line", "", "the line of releases, where the partition has several")
 	command.Flags().BoolVar(&train, "train", false, "have it wait until older releases have come (default: as the line says)")
@@ -83,7 +86,7 @@ takes it as soon as its constraints let it in, in the order that the line says.`
 		if err != nil {
 			return err
 		}
-		request := &apipb.CreateReleaseRequest{Line: line, Versions: versions, Reason: reason, DryRun: isPlan}
+		request := &apipb.CreateReleaseRequest{Line: line, Versions: versions, Reason: reason, DryRun: isPlan, DespiteTrial: despiteTrial}
 		switch {
 		case train:
 			request.Mode = apipb.CreateReleaseRequest_MODE_TRAIN

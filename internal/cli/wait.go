@@ -33,6 +33,11 @@ assets and all others are in sync.`,
 				if name, ok := strings.CutPrefix(strings.Join(args, ""), intent.RolloutPrefix); ok && len(args) == 1 && newer == "" {
 					return s.waitForRollout(command.Context(), c, &apipb.WatchRolloutRequest{Partition: partition, Rollout: name}, timeout)
 				}
+				if newer == "" {
+					if err := refusePartitionNames(command.Context(), c, partition, args); err != nil {
+						return err
+					}
+				}
 				goal := goal{partition: partition, assets: args}
 				if newer != "" {
 					baseline, err := intent.ParseIncarnationID(incarnationID(partition, newer))
@@ -51,6 +56,22 @@ assets and all others are in sync.`,
 	command.Flags().StringVar(&newer, "newer-than", "", "also wait until head is newer than this incarnation")
 	command.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long at most; then exit code 3")
 	return command
+}
+
+// refusePartitionNames refuses to wait for an asset that is not there and has the name of a partition: whoever names a
+// partition means all of its assets, and would wait for one that never comes.
+func refusePartitionNames(ctx context.Context, c *client.Client, partition string, names []string) error {
+	for _, name := range names {
+		_, err := c.Assets.GetAsset(ctx, &apipb.GetAssetRequest{Partition: partition, Asset: name})
+		if err == nil {
+			continue
+		}
+		if _, err := c.Partitions.GetPartition(ctx, &apipb.GetPartitionRequest{Id: name}); err == nil {
+			return fault.New(fault.Invalid, "cannot wait for %s: it is a partition, and partition %s has no asset of that name", name, partition).
+				WithHint("lehr wait --partition %s waits for all of its assets", name)
+		}
+	}
+	return nil
 }
 
 const waitPeriod = 200 * time.Millisecond

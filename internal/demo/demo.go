@@ -46,7 +46,6 @@ func Run(ctx context.Context, options Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.prologue()
 	defer func() {
 		failure := s.clear()
 		err = errors.Join(err, failure)
@@ -61,7 +60,9 @@ func Run(ctx context.Context, options Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.say("  page       %s   (lets one browser in)", strings.TrimSpace(page))
+	// First, so that who sees the demo for the first time can open it and follow all else there.
+	s.say("Follow the demo at %s   (lets one browser in, within ten minutes)\n", strings.TrimSpace(page))
+	s.prologue()
 	if options.Exit {
 		return s.play(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/loop"
+	"lehr.dev/internal/prodspec/definition"
 	"lehr.dev/internal/store"
 )
 
@@ -36,6 +37,9 @@ type attempts struct {
 	death string
 	// survived are the sources that this process has worked on.
 	survived []intent.SourceRevision
+	// unreached are the sources that the last trial should have read and did
+	// not; nil: it read them.
+	unreached []intent.SourceRevision
 }
 
 // mark says what a process works on.
@@ -47,8 +51,8 @@ type mark struct {
 }
 
 // Trial builds a definition in a child process. It returns the sources that the
-// child was working on when it died, and how it died; empty: it did not. An
-// error says that it could not be tried.
+// child worked on last, and how it died of them; empty: it did not. An error
+// says that it could not be tried.
 type Trial func(ctx context.Context, program Program) (at []intent.SourceRevision, death string, err error)
 
 // pauses is how long to wait before sources that a child survived are worked on
@@ -109,10 +113,12 @@ func (a *attempts) begin(ctx context.Context, sources []intent.SourceRevision) e
 // beware returns when the sources may be worked on. What was worked on before
 // the sources of the mark were read ended nobody; all else is tried in a child.
 func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) error {
-	if isProperPrefix(sources, a.current.Sources) {
+	sources = readInChild(sources)
+	marked := readInChild(a.current.Sources)
+	if isProperPrefix(sources, marked) {
 		return nil
 	}
-	if a.death != "" && slices.Equal(sources, a.current.Sources) {
+	if a.death != "" && slices.Equal(sources, marked) {
 		return &quarantined{*a.current, a.death}
 	}
 	if a.trial == nil {
@@ -123,14 +129,26 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 	if err != nil {
 		return err
 	}
+	at = readInChild(at)
 	if death == "" {
-		a.dead = false
+		// The child read the sources itself. If they changed since this process
+		// read them, the child survived others than these.
+		if !hasPrefix(at, sources) {
+			stopped := hasPrefix(sources, at) && slices.Equal(sources, a.unreached)
+			a.unreached = sources
+			if !stopped {
+				return changedMeanwhile()
+			}
+			// The same sources stop the child twice before it has read them all, so
+			// what stops it is no change.
+		}
+		a.dead, a.unreached = false, nil
 		if a.current.Lives > 1 {
 			return a.runtime.Wait(ctx, pauses.After(a.current.Lives-1), nil)
 		}
 		return nil
 	}
-	if !slices.Equal(at, a.current.Sources) {
+	if !slices.Equal(at, marked) {
 		next := mark{Sources: at, Began: a.runtime.Now(), Lives: a.current.Lives}
 		if err := a.marks.save(ctx, &next); err != nil {
 			return err
@@ -144,7 +162,24 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 	case slices.Equal(sources, at):
 		return &quarantined{*a.current, death}
 	}
+	return changedMeanwhile()
+}
+
+func changedMeanwhile() error {
 	return fault.New(fault.Unavailable, "the sources changed while they were tried in a child").WithHint("they are read again")
+}
+
+// readInChild returns those of the sources that a child reads too, so that both can be
+// compared. A child does not get the rules of a common policy. Only the name and the
+// revision of a source count.
+func readInChild(sources []intent.SourceRevision) []intent.SourceRevision {
+	var read []intent.SourceRevision
+	for _, s := range sources {
+		if s.Source != definition.CommonSource {
+			read = append(read, intent.SourceRevision{Source: s.Source, Revision: s.Revision})
+		}
+	}
+	return read
 }
 
 // release lets quarantined sources be worked on here, once: what ends this

@@ -3,6 +3,9 @@ package prodspec_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,7 +91,7 @@ func TestWhatEndsItsProcessIsQuarantined(t *testing.T) {
 		if m.dies.Load() {
 			return deadly, "died (exit status 2): panic: a defect", nil
 		}
-		return deadly, "", nil
+		return w.readNow(), "", nil
 	}
 	ran := m.ran.Load()
 	var first intent.CandidateID
@@ -153,9 +156,10 @@ func TestWhatWasKilledFromOutsideGoesOn(t *testing.T) {
 	w, m := newMortal(t)
 	m.dies.Store(false)
 	var tried atomic.Int32
-	w.trial = func(_ context.Context, p prodspec.Program) ([]intent.SourceRevision, string, error) {
+	killed := w.marked()
+	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
 		tried.Add(1)
-		return nil, "", nil
+		return killed, "", nil
 	}
 	w.start()
 	w.served(2)
@@ -191,4 +195,97 @@ func TestOnlyWhatEndsTheProcessIsLeftAlone(t *testing.T) {
 	if named := w.marked(); len(named) != len(deadly) {
 		t.Errorf("%v are marked, and the child died of %v", named, deadly)
 	}
+}
+
+// readNow are the sources as a server without this history reads them now.
+func (w *world) readNow() []intent.SourceRevision {
+	w.t.Helper()
+	at, death, err := prodspec.InChild(generate.DefaultOptions())(w.t.Context(), prodspec.Program{Definition: filepath.Join(w.folder, "lehr.yaml"), Partition: "shop", Elsewhere: w.elsewhere()})
+	if err != nil || death != "" {
+		w.t.Errorf("a child that reads the sources: %q, %v", death, err)
+	}
+	return at
+}
+
+// lookAgain has the folder looked at again each time that the trials are as many
+// as a count says.
+func (w *world) lookAgain(tried *atomic.Int32, counts ...int32) {
+	w.t.Helper()
+	for _, count := range counts {
+		w.wait("a trial", func(s prodspec.Status) bool { return tried.Load() == count && s.State == prodspec.Unavailable })
+		w.write("notes.txt", strconv.Itoa(int(count)))
+	}
+}
+
+// A child that survives says nothing of sources that changed before it read
+// them: what this process has read is tried again, and is not worked on.
+func TestAChildThatReadOtherSourcesProvesNothing(t *testing.T) {
+	w, m := newMortal(t)
+	deadly := w.marked()
+	var tried atomic.Int32
+	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
+		if tried.Add(1) > 2 {
+			return deadly, "died (exit status 2): panic: a defect", nil
+		}
+		other := slices.Clone(deadly)
+		other[1].Revision = "another"
+		return other, "", nil
+	}
+	ran := m.ran.Load()
+	w.start()
+	w.lookAgain(&tried, 1, 2)
+	w.refused(prodspec.Held, 1)
+	if tried.Load() != 3 || m.ran.Load() != ran {
+		t.Errorf("it was tried %d times in a child, and %d times here: want 3 and 0", tried.Load(), m.ran.Load()-ran)
+	}
+}
+
+// A child that stops before it has read all sources, and again when they did
+// not change, is stopped by something else: they are worked on (L7).
+func TestAChildThatAlwaysStopsEarlyHoldsNothingUp(t *testing.T) {
+	w, m := newMortal(t)
+	m.dies.Store(false)
+	deadly := w.marked()
+	var tried atomic.Int32
+	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
+		tried.Add(1)
+		return deadly[:1], "", nil
+	}
+	w.start()
+	w.lookAgain(&tried, 1)
+	w.served(2)
+	if tried.Load() != 2 {
+		t.Errorf("it was tried %d times, want 2", tried.Load())
+	}
+}
+
+// The rules of a common policy are no part of what a child reads, and stand in
+// the way of no quarantine.
+func TestACommonPolicyIsNotTried(t *testing.T) {
+	w := newWorld(t, "web")
+	m := &mortal{Runner: w.processes()}
+	w.runner = m
+	w.start()
+	w.served(1)
+	w.ask(strings.ReplaceAll(plentyRule, "MODE", "observe"))
+	w.wait("the rule", func(s prodspec.Status) bool { return hasFinding(s.Findings, intent.Warning, "observed only") })
+	m.dies.Store(true)
+	w.replace("service.yaml", "replicas: 3", "replicas: 4")
+	w.dead()
+	deadly := w.readNow()
+	if len(deadly) >= len(w.marked()) {
+		t.Fatalf("the child read %v, the process %v, which should have the common rules", deadly, w.marked())
+	}
+	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
+		return deadly, "died (signal: killed)", nil
+	}
+	w.start()
+	w.refused(prodspec.Held, 1)
+	w.stop()
+	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
+		return deadly, "", nil
+	}
+	m.dies.Store(false)
+	w.start()
+	w.served(2)
 }

@@ -72,6 +72,25 @@ func Build(ctx context.Context, program Program, now time.Time) (Built, error) {
 	return built, err
 }
 
+// BuildEach is Build, which lists no assets: each is called with every asset of the candidate and the types that decode
+// it, where nothing in the sources is wrong. Its error ends the build.
+func BuildEach(ctx context.Context, program Program, now time.Time, each func(types *schema.Set, content intent.Asset) error) (Built, error) {
+	built, b, _, err := build(ctx, program, now, nil)
+	if err != nil || built.Schema == nil {
+		return built, err
+	}
+	for _, member := range b.members.all() {
+		content, _, err := b.content(ctx, member)
+		if err != nil {
+			return built, err
+		}
+		if err := each(b.set, content); err != nil {
+			return built, err
+		}
+	}
+	return built, nil
+}
+
 // ReadDefinition reads the file of a definition, wherever it lies.
 func ReadDefinition(ctx context.Context, program Program, now time.Time) ([]byte, error) {
 	program.Limits = source.DefaultLimits()

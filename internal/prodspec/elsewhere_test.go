@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec"
 	"lehr.dev/internal/prodspec/generate"
+	"lehr.dev/internal/store"
 	"lehr.dev/test/gitrepo"
 )
 
@@ -147,6 +149,46 @@ func TestAHintIsALookNow(t *testing.T) {
 	if err != nil || len(mirrors) != 1 {
 		t.Errorf("mirrors %v: %v", mirrors, err)
 	}
+}
+
+// meanwhile does something else right after the first candidate is saved.
+type meanwhile struct {
+	prodspec.Store
+	once sync.Once
+	act  func()
+}
+
+func (m *meanwhile) SaveCandidate(ctx context.Context, lease store.Lease, candidate intent.Candidate, delta []store.Entry) error {
+	err := m.Store.SaveCandidate(ctx, lease, candidate, delta)
+	m.once.Do(m.act)
+	return err
+}
+
+// A hint that comes after the first look at the sources and before the first build has ended is
+// not lost, also where that build publishes nothing.
+func TestAHintDuringTheFirstBuild(t *testing.T) {
+	w, origin := inGit(t)
+	service, err := os.ReadFile(filepath.Join(origin.Folder, "prod", "service.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(origin.Folder, "prod", "service.yaml"), filepath.Join(origin.Folder, "prod", "another.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	origin.Commit("Begin without the service")
+	w.replace("lehr.yaml", "every: 1s", "every: 1h")
+	w.through = func(s prodspec.Store) prodspec.Store {
+		return &meanwhile{Store: s, act: func() {
+			origin.Write("prod/service.yaml", string(service))
+			origin.Commit("Add the service")
+			if err := w.store.Hint(context.Background(), "shop"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(200 * time.Millisecond) // Who follows the partition is told meanwhile.
+		}}
+	}
+	w.start()
+	w.served(1)
 }
 
 // All of a definition's repository is read at one commit.

@@ -135,3 +135,24 @@ func wantFinding(t *testing.T, built prodspec.Built, message string) {
 	}
 	t.Errorf("nothing says %q: %+v", message, built.Findings)
 }
+
+// A Service of a canary has another content with other pods, also in the same slot: what was judged bad of one release
+// says nothing of the next.
+func TestServicesOfACanaryKnowTheirPods(t *testing.T) {
+	w := newWorld(t, "kubernetesmodel")
+	before := payloads(t, w.build(), "json")
+	if again := payloads(t, w.build(), "json"); !maps.Equal(before, again) {
+		t.Error("the same service is built in two ways")
+	}
+	w.replace("shop.yaml", `green: {version: "8"`, `green: {version: "9"`)
+	after := payloads(t, w.build(), "json")
+	for id, content := range before {
+		isStep := strings.Contains(id, "service/shop")
+		if isStep && after[id] == content {
+			t.Errorf("%s is as before with other pods: %s", id, content)
+		}
+		if strings.Contains(id, "deployment.apps/shop-blue") && after[id] != content {
+			t.Errorf("the other slot changed: %s", after[id])
+		}
+	}
+}

@@ -73,6 +73,9 @@ type Pipeline struct {
 	status  atomic.Pointer[Status]
 	// elsewhere are the sources that are looked at now and then.
 	elsewhere atomic.Pointer[[]source.Lasting]
+	// hints is how often the store was told that sources may have changed, as far as they were
+	// looked at since; -1: not known.
+	hints atomic.Int64
 	// hasGenerations: the definition has rules of generations or previews, so a new head is a reason to
 	// build: what it has brought into force, or left behind, no source tells.
 	hasGenerations atomic.Bool
@@ -137,12 +140,26 @@ func (p *Pipeline) Hint() {
 	}
 }
 
+// followHints has sources elsewhere looked at if the store was told so since they were last.
+func (p *Pipeline) followHints(ctx context.Context) {
+	hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID)
+	if err == nil && p.hints.Swap(hints) != hints {
+		p.Hint()
+	}
+}
+
 // Run builds and publishes until the context or the lease ends, and returns
 // why. Nothing that a source or a generator says ends it.
 func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
-	var err error
 	p.lease, p.cold = lease, true
 	p.options.Measure.Begin()
+	// Before any source is looked at: what is told during the first looks and the first build, which
+	// may take minutes, is not lost.
+	hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID)
+	if err != nil {
+		hints = -1
+	}
+	p.hints.Store(hints)
 	program := Program{
 		Definition: p.options.Partition.Definition, Partition: p.options.Partition.ID,
 		Runner: p.options.Runner, Limits: p.options.Limits, Place: p.options.Place, Elsewhere: p.options.Elsewhere,
@@ -206,7 +223,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 			return err
 		}
 		lasting := p.builder.sources.lasting()
-		p.elsewhere.Store(&lasting)
+		if previous := p.elsewhere.Swap(&lasting); len(lasting) > 0 && (previous == nil || !slices.Equal(*previous, lasting)) {
+			p.followHints(ctx)
+		}
 		others.watch(ctx, p.builder.sources.definition.definition.Sources, watcher)
 		if watcher.Follow(p.builder.sources.watched) {
 			// What changed before a folder was watched was not told.
@@ -223,7 +242,6 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 // may have changed.
 func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 	var lastDocuments []revised
-	lastHints := int64(-1)
 	var lastHead intent.IncarnationID
 	lastCommon, _ := p.options.Store.CommonPolicy(ctx)
 	for {
@@ -242,13 +260,8 @@ func (p *Pipeline) news(ctx context.Context, watcher source.Watch) {
 			lastCommon = now
 			watcher.Wake()
 		}
-		if list := p.elsewhere.Load(); lastHints < 0 || list != nil && len(*list) > 0 {
-			if hints, err := p.options.Store.Hints(ctx, p.options.Partition.ID); err == nil && hints != lastHints {
-				if lastHints >= 0 {
-					p.Hint()
-				}
-				lastHints = hints
-			}
+		if list := p.elsewhere.Load(); list != nil && len(*list) > 0 {
+			p.followHints(ctx)
 		}
 		if id := p.awaits.Load(); id != nil {
 			if _, acknowledged, err := p.options.Store.Acknowledged(ctx, *id); err == nil && acknowledged {

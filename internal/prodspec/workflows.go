@@ -221,7 +221,7 @@ func (j *workflowJudge) judgeOwner(use workflow.Use) {
 			}
 		}
 		for _, e := range delivery.GetEnvironments() {
-			if e.GetPartition() == "" && e.GetDocument() == use.Name && (fieldsOverlap(use.Field, e.GetPointer()) || fieldsOverlap(use.Field, e.GetDigestPointer())) {
+			if e.GetPartition() == "" && e.GetDocument() == use.Name && (fieldsOverlap(use.Field, e.GetPointer()) || fieldsOverlap(use.Field, e.GetDigestPointer()) || fieldsOverlap(use.Field, e.GetTask().GetParametersPointer())) {
 				refuse(fmt.Sprintf("delivery, in the environment %s of %s", e.GetName(), delivery.GetName()))
 				return
 			}

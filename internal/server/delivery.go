@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ import (
 type deliveredApplication struct {
 	*delivery.Moment
 	decision *promotion.Decision
+	// visible tells which partitions the caller may see; nil: that of the application alone.
+	visible func(intent.PartitionID) bool
 }
 
 // applications of a partition's head.
@@ -61,7 +64,36 @@ func (s *Server) decided(ctx context.Context, partition store.Partition, spec *i
 		return nil, err
 	}
 	m.SetNow(s.runtime.Now())
-	return &deliveredApplication{m, m.Application.Decide(m.Catalogue, m.Facts)}, nil
+	a := &deliveredApplication{Moment: m, decision: m.Application.Decide(m.Catalogue, m.Facts)}
+	if slices.ContainsFunc(m.Places, func(p delivery.Place) bool { return p.Partition.ID != m.Home.ID }) {
+		a.visible, err = s.visible(ctx)
+	}
+	return a, err
+}
+
+// findLacking lists assets of an environment that has a version and is not good with it, also in words.
+func (a *deliveredApplication) findLacking(environment string, explained *promotion.Explanation) (list []*apipb.LackingAsset, words string) {
+	if explained.State != promotion.Deploying {
+		return nil, ""
+	}
+	at := slices.Index(a.Application.Names(), environment)
+	place := &a.Places[at]
+	if place.Partition.ID != a.Home.ID && (a.visible == nil || !a.visible(place.Partition.ID)) {
+		return nil, ""
+	}
+	if place.AwaitsHead() {
+		return nil, "partition " + string(place.Partition.ID) + " does not serve it yet, see lehr get candidates"
+	}
+	var texts []string
+	for _, l := range place.Assets.Lacking {
+		one := &apipb.LackingAsset{Asset: string(l.Asset), State: string(l.State), Kind: string(l.Waiting.Kind), Check: l.Waiting.Check, Text: l.Words()}
+		list, texts = append(list, one), append(texts, one.Text)
+	}
+	words = strings.Join(texts, "; ")
+	if more := len(place.Assets.Members) - place.Assets.Good - len(list); more > 0 && len(list) > 0 {
+		words += fmt.Sprintf("; and %d more", more)
+	}
+	return list, words
 }
 
 func toVersionName(r intent.VersionName) *apipb.VersionName {
@@ -96,6 +128,10 @@ func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *a
 		}
 	}
 	e.Landing = a.landing(at)
+	if a.Application.IsTask(at) {
+		dependents, followed, onFailure := a.Application.Follows(at)
+		e.Task = &apipb.DeliveredTask{Before: dependents, After: followed, OnFailure: onFailure, Begins: outcome.Run != nil, Text: taskText(dependents, followed, onFailure), Repeatable: place.Spec.GetTask().GetParametersPointer() != ""}
+	}
 	if explained, err := a.decision.Explain(name, outcome.Has); err == nil {
 		if explained.Pin != nil {
 			e.Pinned = toVersionName(explained.Pin.VersionName)
@@ -105,6 +141,20 @@ func (a *deliveredApplication) environment(at int, outcome promotion.Outcome) *a
 		}
 	}
 	return e
+}
+
+// taskText says for people when a task runs.
+func taskText(dependents, followed, onFailure []string) string {
+	var parts []string
+	for _, part := range []struct {
+		words        string
+		environments []string
+	}{{"before ", dependents}, {"after ", followed}, {"on failure of ", onFailure}} {
+		if len(part.environments) > 0 {
+			parts = append(parts, part.words+strings.Join(part.environments, ", "))
+		}
+	}
+	return "task " + strings.Join(parts, "; ")
 }
 
 // landing is how it goes with what is to come into the repository of an environment's document.
@@ -227,7 +277,7 @@ func (a *deliveredApplication) version(r intent.VersionName, aside string, last 
 		Application: a.Spec.GetName(), Version: toVersionName(r), Commit: known.Commit, Created: toTime(known.Created), Seen: toTime(known.Seen), Gone: toTime(known.Gone), Aside: aside,
 		Author: known.Author, Message: known.Message, PullRequest: known.PullRequest, BuildUrl: known.BuildURL, Repository: known.Repository,
 	}
-	for at := range a.Places {
+	for at := range a.Application.Environments() {
 		standing := &apipb.VersionStanding{Environment: a.Places[at].Spec.GetName(), State: delivery.StateWord(a.decision.State(at, r))}
 		if stay, ok := last[at][r]; ok {
 			standing.Since = toTime(stay.Start)
@@ -328,7 +378,7 @@ const mostNext = 3
 
 // explain what is asked of one application.
 func (a *deliveredApplication) explain(request *apipb.ExplainVersionRequest) (list []*apipb.VersionExplanation, err error) {
-	environments := a.Application.Environments()
+	environments := a.Application.Names()
 	if request.Environment != "" {
 		if !slices.Contains(environments, request.Environment) {
 			hint := "it has " + strings.Join(environments[:min(len(environments), 20)], ", ")
@@ -347,7 +397,7 @@ func (a *deliveredApplication) explain(request *apipb.ExplainVersionRequest) (li
 		}
 		versions = append(versions, version)
 	} else {
-		versions = a.next(slices.Index(a.Application.Environments(), request.Environment))
+		versions = a.next(slices.Index(a.Application.Names(), request.Environment))
 	}
 	for _, environment := range environments {
 		for _, version := range versions {
@@ -386,6 +436,10 @@ func (a *deliveredApplication) explainOne(environment string, r intent.VersionNa
 		Application: a.Spec.GetName(), Environment: environment, Version: toVersionName(r), State: delivery.StateWord(explained.State),
 		Text: explained.Words(r.Name, environment), Earliest: toTime(explained.Estimate.At),
 	}
+	var words string
+	if x.Lacking, words = a.findLacking(environment, explained); words != "" {
+		x.Text += ": " + words
+	}
 	for _, v := range explained.Verdicts {
 		x.Verdicts = append(x.Verdicts, toVersionVerdict(v))
 	}
@@ -395,7 +449,7 @@ func (a *deliveredApplication) explainOne(environment string, r intent.VersionNa
 	if words := a.verificationWords(environment, r, explained); words != "" {
 		x.Text += "; " + words
 	}
-	for at, name := range a.Application.Environments() {
+	for at, name := range a.Application.Names() {
 		if l := a.landing(at); name == environment && l.GetVersion().GetName() == r.Name {
 			x.Text += "; " + l.GetText()
 		}
@@ -417,7 +471,7 @@ func (a *deliveredApplication) explainOne(environment string, r intent.VersionNa
 // environment which has it, and those of environments on its way; empty: there is nothing to say.
 func (a *deliveredApplication) verificationWords(environment string, r intent.VersionName, explained *promotion.Explanation) string {
 	var words []string
-	for at, name := range a.Application.Environments() {
+	for at, name := range a.Application.Names() {
 		outcome := &a.decision.Outcomes[at]
 		isAwaited := name == environment && outcome.Has == r || slices.ContainsFunc(explained.Estimate.Awaits, func(awaited promotion.Awaited) bool {
 			return awaited.Environment == name && slices.Contains(outcome.Verify, awaited.Name)

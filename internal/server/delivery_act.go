@@ -81,7 +81,7 @@ func (a *deliveredApplication) partitionOf(environment string) intent.PartitionI
 
 func (a *deliveredApplication) effects(effects []promotion.Effect) (list []*apipb.DeliveryEffect) {
 	for _, effect := range effects {
-		at := slices.Index(a.Application.Environments(), effect.Environment)
+		at := slices.Index(a.Application.Names(), effect.Environment)
 		list = append(list, &apipb.DeliveryEffect{Environment: effect.Environment, Before: a.environment(at, effect.Before), After: a.environment(at, effect.After)})
 	}
 	return list
@@ -89,9 +89,9 @@ func (a *deliveredApplication) effects(effects []promotion.Effect) (list []*apip
 
 // constraintOf an environment, by its name, or of a kind the only one.
 func (a *deliveredApplication) constraintOf(environment, name, kind string, isKind func(*intentpb.DeliveryConstraint) bool) (*intentpb.DeliveryConstraint, error) {
-	at := slices.Index(a.Application.Environments(), environment)
+	at := slices.Index(a.Application.Names(), environment)
 	if at < 0 {
-		return nil, fault.New(fault.NotFound, "%s has no environment %q", a.Spec.GetName(), environment).WithHint("it has %s", strings.Join(a.Application.Environments(), ", "))
+		return nil, fault.New(fault.NotFound, "%s has no environment %q", a.Spec.GetName(), environment).WithHint("it has %s", strings.Join(a.Application.Names(), ", "))
 	}
 	var found []*intentpb.DeliveryConstraint
 	var names []string
@@ -195,7 +195,7 @@ func (a *deliveredApplication) voted(row intent.DeliveryRecord) ([]*apipb.Delive
 	changed.Votes = append(slices.Clone(a.Facts.Votes), vote)
 	decided := a.Application.Decide(a.Catalogue, &changed)
 	var effects []promotion.Effect
-	for at, name := range a.Application.Environments() {
+	for at, name := range a.Application.Names() {
 		previous, next := a.decision.Outcomes[at], decided.Outcomes[at]
 		if previous.Wants != next.Wants || previous.Hold != next.Hold || previous.Why != next.Why {
 			effects = append(effects, promotion.Effect{Environment: name, Before: previous, After: next})
@@ -225,7 +225,7 @@ func (s *Server) RecordVerdict(ctx context.Context, request *apipb.RecordVerdict
 	if err != nil {
 		return nil, err
 	}
-	at := slices.Index(a.Application.Environments(), request.Environment)
+	at := slices.Index(a.Application.Names(), request.Environment)
 	isOutside := func(c *intentpb.DeliveryConstraint) bool { return c.GetOutside() != nil }
 	row := intent.DeliveryRecord{
 		Partition: partition.ID, Application: a.Spec.GetName(), Kind: intent.DeliveryResult, Environment: request.Environment, Constraint: request.Name,

@@ -121,7 +121,7 @@ func (a *deliveredApplication) locate(graph *commitgraph.Graph, prefix string) (
 			location.Unknown++
 		}
 	}
-	for at := range a.Places {
+	for at := range a.Application.Environments() {
 		place, err := l.place(at, versions)
 		if err != nil {
 			return nil, err
@@ -269,7 +269,7 @@ func (s *Server) CompareVersions(ctx context.Context, request *apipb.CompareVers
 
 // environmentOrVersion is what an environment has, or the version of that name.
 func (a *deliveredApplication) environmentOrVersion(name string) (intent.VersionName, error) {
-	if at := slices.Index(a.Application.Environments(), name); at >= 0 {
+	if at := slices.Index(a.Application.Names(), name); at >= 0 {
 		if has := a.decision.Outcomes[at].Has; has != (intent.VersionName{}) {
 			return has, nil
 		}

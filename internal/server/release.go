@@ -248,6 +248,9 @@ func (l *releaseLine) cell(release *promotion.Release, names []string, environme
 		standing := &apipb.ReleaseStanding{Application: name, Version: toVersionName(version), State: delivery.StateWord(explained.State)}
 		cell.Standings = append(cell.Standings, standing)
 		standing.Text = explained.Reason()
+		if _, words := a.findLacking(environment, explained); words != "" {
+			standing.Text = "not all is good with it yet: " + words
+		}
 		switch explained.State {
 		case promotion.Pending, promotion.Approved, promotion.Superseded:
 			standing.Earliest = toTime(explained.Estimate.At)
@@ -343,7 +346,7 @@ func (l *releaseLine) with(releases []promotion.Release) (*releaseLine, []*apipb
 		}
 		moment := *a.Moment
 		moment.Facts = a.Facts.WithReleases(releases)
-		next := &deliveredApplication{&moment, moment.Application.Decide(moment.Catalogue, moment.Facts)}
+		next := &deliveredApplication{Moment: &moment, decision: moment.Application.Decide(moment.Catalogue, moment.Facts), visible: a.visible}
 		changed.applications[name] = next
 		one := &apipb.ReleaseEffect{Application: name}
 		for at, environment := range a.Application.Environments() {

@@ -49,6 +49,12 @@ func (s *Server) CreateRelease(ctx context.Context, request *apipb.CreateRelease
 	}
 	changed, effects := l.with(append(slices.Clip(l.Releases), release))
 	response := &apipb.CreateReleaseResponse{Effects: effects, Environments: l.environments, Warnings: changed.warnings(&release)}
+	problems, notes := s.tryRelease(ctx, l, &release)
+	if len(problems) > 0 && !request.DryRun && !request.DespiteTrial {
+		return nil, fault.New(fault.Conflict, "the release would break something: %s", strings.Join(problems, "; ")).
+			WithHint("release what is needed with it, or before it; lehr release create --despite-trial makes it all the same")
+	}
+	response.Warnings = slices.Concat(response.Warnings, problems, notes)
 	if !request.DryRun {
 		said := l.Said()
 		stored, err := s.store.RecordDelivery(ctx, row, store.DeliveryAuthority{Partition: partition.ID, AnyOf: []intent.Role{intent.Operator}, Said: &said})

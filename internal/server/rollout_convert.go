@@ -64,7 +64,7 @@ func names(ids []intent.AssetID) []string {
 
 func toRolloutVerdict(v intent.ValidationVerdict) *apipb.RolloutVerdict {
 	return &apipb.RolloutVerdict{
-		Validation: v.Validation, Stage: v.Stage, Result: v.Result, Reason: v.Reason, At: toTime(v.At), Record: v.Record,
+		Validation: v.Validation, Stage: v.Stage, Result: v.Result, Reason: v.Reason, At: toTime(v.At), Record: v.Record, Restarted: toTime(v.Restarted), Found: v.Found,
 		Metrics: convertEach(v.Metrics, func(m intent.MetricVerdict) *apipb.RolloutMetric {
 			return &apipb.RolloutMetric{Name: m.Name, Result: m.Result, Reason: m.Reason, Values: m.Values, Baseline: m.Baseline}
 		}),

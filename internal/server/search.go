@@ -43,6 +43,8 @@ var hitKinds = []string{hitAsset, hitIncarnation, hitCommit, hitVersion, hitRoll
 // search is one search in everything that a caller may read.
 type search struct {
 	*Server
+	// given is the query, and text and words are it in lower case.
+	given      string
 	words      []string
 	text       string
 	partitions map[intent.PartitionID]*store.Standing
@@ -81,7 +83,7 @@ func (s *Server) Search(ctx context.Context, request *apipb.SearchRequest) (*api
 		return nil, err
 	}
 	f := &search{
-		Server: s, text: text, words: strings.Fields(text), partitions: map[intent.PartitionID]*store.Standing{},
+		Server: s, text: text, given: strings.TrimSpace(request.Query), words: strings.Fields(text), partitions: map[intent.PartitionID]*store.Standing{},
 		wanted: map[string]bool{}, hits: map[string][]*apipb.SearchHit{}, counts: map[hitPlace]int{}, seen: map[string]bool{}, more: map[string]bool{},
 	}
 	for _, kind := range hitKinds {
@@ -113,6 +115,9 @@ func (f *search) find(ctx context.Context, partition intent.PartitionID, standin
 	}
 	filter := store.SearchFilter{Partition: partition, Fragment: fragmentOf(f.text)}
 	if f.wanted[hitAsset] {
+		if err := f.objects(ctx, partition); err != nil {
+			return err
+		}
 		if err := f.assets(ctx, partition); err != nil {
 			return err
 		}
@@ -165,7 +170,11 @@ func (f *search) matches(text string) bool {
 // add adds a hit unless it is there already, and reports whether more of its kind can be added.
 func (f *search) add(hit *apipb.SearchHit) bool {
 	place := hitPlace{hit.Kind, intent.PartitionID(hit.Partition)}
-	key := strings.Join([]string{hit.Kind, hit.Partition, hit.Name, hit.Note, hit.Asset, hit.Incarnation, hit.Application, hit.Version.GetDigest(), hit.Workflow, strconv.FormatUint(hit.Run, 10)}, "\x00")
+	note := hit.Note
+	if hit.Kind == hitAsset {
+		note = "" // Its state, which is read later.
+	}
+	key := strings.Join([]string{hit.Kind, hit.Partition, hit.Name, note, hit.Asset, hit.Incarnation, hit.Application, hit.Version.GetDigest(), hit.Workflow, strconv.FormatUint(hit.Run, 10)}, "\x00")
 	switch {
 	case !f.wanted[hit.Kind] || f.partitions[place.partition] == nil || f.seen[key]:
 		return true
@@ -193,12 +202,23 @@ func (f *search) person(partition intent.PartitionID, name, note string, where *
 // assets finds assets by words of their ids.
 func (f *search) assets(ctx context.Context, partition intent.PartitionID) error {
 	filter := store.SearchFilter{Partition: partition, Fragment: longest(f.words)}
-	return f.store.SearchAssets(ctx, filter, func(id intent.PartitionID, asset intent.AssetID, state intent.State) bool {
+	var hits []*apipb.SearchHit
+	found, err := f.store.SearchAssets(ctx, filter, func(id intent.PartitionID, asset intent.AssetID) (taken, more bool) {
 		if !f.matches(string(asset)) {
-			return true
+			return false, true
 		}
-		return f.add(&apipb.SearchHit{Kind: hitAsset, Partition: string(id), Name: string(asset), Note: string(state), Asset: string(asset)})
+		hit := &apipb.SearchHit{Kind: hitAsset, Partition: string(id), Name: string(asset), Asset: string(asset)}
+		count := len(f.hits[hitAsset])
+		more = f.add(hit)
+		if taken = len(f.hits[hitAsset]) > count; taken {
+			hits = append(hits, hit)
+		}
+		return taken, more
 	})
+	for i := range found {
+		hits[i].Note = string(found[i].State)
+	}
+	return err
 }
 
 // incarnations finds incarnations by id, label or author, and the commits that they were made from.
@@ -250,7 +270,9 @@ func (f *search) commit(id intent.IncarnationID, revision intent.SourceRevision)
 	commit := source.GetCommit()
 	if strings.HasPrefix(strings.ToLower(source.Revision), f.text) || f.matches(commit.GetSubject()) {
 		note := strings.TrimSpace(fmt.Sprintf("first in %s %s %s", id, commit.GetAuthor(), commit.GetSubject()))
-		f.add(&apipb.SearchHit{Kind: hitCommit, Partition: string(id.Partition), Name: source.Source + " " + shortRevision(source.Revision), Note: note, Incarnation: id.String()})
+		f.add(&apipb.SearchHit{
+			Kind: hitCommit, Partition: string(id.Partition), Name: source.Source + " " + shortRevision(source.Revision), Note: note, Incarnation: id.String(), Revision: source.Revision,
+		})
 	}
 	f.person(id.Partition, commit.GetAuthor(), "wrote "+id.String(), &apipb.SearchHit{Incarnation: id.String()})
 }
@@ -290,7 +312,7 @@ func (f *search) version(partition intent.PartitionID, v *apipb.DeliveredVersion
 	if v.Commit != "" && strings.HasPrefix(strings.ToLower(v.Commit), f.text) {
 		f.add(&apipb.SearchHit{
 			Kind: hitCommit, Partition: string(partition), Name: shortRevision(v.Commit), Note: "version " + v.Version.GetName() + " of " + v.Application,
-			Application: v.Application, Version: v.Version,
+			Application: v.Application, Version: v.Version, Revision: v.Commit,
 		})
 	}
 }

@@ -136,6 +136,8 @@ type Options struct {
 	Alone func(ctx context.Context) bool
 	// Repositories finds documents in repositories; nil: there are none.
 	Repositories Repositories
+	// Trials build what releases would make of partitions; nil: nothing is tried.
+	Trials Trials
 	// Diagnose tells what the process knows of itself; nil: there is no process to
 	// tell of.
 	Diagnose func(ctx context.Context) []DiagnosisFile
@@ -181,6 +183,7 @@ type Server struct {
 	sweep       time.Duration
 
 	repositories Repositories
+	trials       Trials
 	measure      *measure.API
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
@@ -232,7 +235,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		delivered: &delivery.Reader{Store: o.Store, Schemas: o.Schemas},
-		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, measure: counted, trace: o.Trace, diagnose: o.Diagnose, pushLog: o.PushLog,
+		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, trials: o.Trials, measure: counted, trace: o.Trace, diagnose: o.Diagnose, pushLog: o.PushLog,
 		plan: o.Plan, planPolicy: o.PlanPolicy, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}

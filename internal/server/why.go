@@ -23,7 +23,7 @@ const (
 	// maxFollowed bounds how many reports beyond those asked for one answer reads.
 	maxFollowed = 500
 	// maxRolled bounds how many members that wait are followed to their causes.
-	maxRolled = 2000
+	maxRolled = 1000
 	// maxNamed of a cause's assets are named.
 	maxNamed = 10
 	// mostPinned of a group's pins are told.
@@ -279,6 +279,9 @@ func (s *Server) readOther(ctx context.Context, facts *explain.Facts, partition 
 func (s *Server) follow(ctx context.Context, facts *explain.Facts, roots ...intent.AssetID) error {
 	visited := map[intent.AssetID]bool{}
 	next := roots
+	if err := s.readPins(ctx, facts, roots); err != nil {
+		return err
+	}
 	for _, asset := range roots {
 		visited[asset] = true
 	}
@@ -297,12 +300,10 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, roots ...inte
 			}
 			report = *followed
 		}
-		var err error
-		if !facts.Past {
-			if facts.Pins[asset], err = s.store.PinsOf(ctx, facts.Partition, asset); err != nil {
-				return err
-			}
+		if err := s.readPins(ctx, facts, []intent.AssetID{asset}); err != nil {
+			return err
 		}
+		var err error
 		if facts.After[asset], err = s.orderDependencies(ctx, facts.Head, report); err != nil {
 			return err
 		}
@@ -332,6 +333,25 @@ func (s *Server) follow(ctx context.Context, facts *explain.Facts, roots ...inte
 		}
 	}
 	return nil
+}
+
+// readPins reads the pins of those assets whose pins were not read yet. What is past had others.
+func (s *Server) readPins(ctx context.Context, facts *explain.Facts, assets []intent.AssetID) error {
+	var unread []intent.AssetID
+	for _, asset := range assets {
+		if _, ok := facts.Pins[asset]; !ok && !facts.Past {
+			facts.Pins[asset] = nil
+			unread = append(unread, asset)
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	pins, err := s.store.PinsOf(ctx, facts.Partition, unread...)
+	for _, pin := range pins {
+		facts.Pins[pin.Asset] = append(facts.Pins[pin.Asset], pin)
+	}
+	return err
 }
 
 // readTaken reads, once, whose pushes take the places of budgets.

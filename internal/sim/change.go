@@ -265,9 +265,10 @@ func (l *Lab) write() error {
 		l.first.Things = append(l.first.Things, buckets()...)
 	}
 	if l.delivers() {
-		l.first.Delivers, l.first.Across, l.first.Advised, l.first.Released = true, l.deliveryHome() != l.partition, l.asksAdviser(), l.hasReleases()
+		l.first.Delivers, l.first.Across, l.first.Advised, l.first.Released, l.first.Relaxed, l.first.Tasked = true, l.deliveryHome() != l.partition, l.asksAdviser(), l.hasReleases(), l.hasReleases() && RelaxesTrains(l.options.Seed), l.hasTasks()
 		l.delivering = newDelivering()
 	}
+	l.first.Previews, l.pulls.requests = l.previews(), map[int]*pull{}
 	l.first.Releases = l.releases()
 	l.first.Upgrades = l.upgrades()
 	if l.byHours() {

@@ -104,8 +104,11 @@ type delivering struct {
 	wares int
 }
 
-// isDelivered reports whether an asset is the application's.
+// isDelivered reports whether an asset is an application's, or a preview's.
 func (l *Lab) isDelivered(asset intent.AssetID) bool {
+	if l.previews() {
+		return strings.HasPrefix(string(asset), monitor.PreviewPrefix)
+	}
 	return l.delivers() && (strings.HasPrefix(string(asset), deliveredPrefix) || strings.HasPrefix(string(asset), goodsPrefix))
 }
 
@@ -135,7 +138,7 @@ func (l *Lab) deliveryWatch() *monitor.Delivered {
 	if !l.delivers() {
 		return nil
 	}
-	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix, Advised: l.asksAdviser(), Released: l.hasReleases()}
+	return &monitor.Delivered{Home: l.deliveryHome(), Application: application, Document: fieldsDocument, Prefix: deliveredPrefix, Advised: l.asksAdviser(), Released: l.hasReleases(), Relaxed: RelaxesTrains(l.options.Seed), Tasked: l.hasTasks()}
 }
 
 // keepVersions makes the documents where there are none, and ends delivery once all is healed.
@@ -153,6 +156,14 @@ func (p person) keepVersions() error {
 		name    string
 		content map[string]map[string]string
 	}{{fieldsDocument, fields}, {buildsDocument, builds}}
+	if p.hasTasks() {
+		for _, name := range []string{monitor.CartDocument, waresDocument} {
+			documents = append(documents, struct {
+				name    string
+				content map[string]map[string]string
+			}{name, cartDocuments()[name]})
+		}
+	}
 	if p.hasReleases() {
 		for _, name := range []string{monitor.GoodsDocument, waresDocument} {
 			documents = append(documents, struct {

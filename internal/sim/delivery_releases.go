@@ -59,8 +59,17 @@ const goodsApplication = `  %[1]s:
 // DeliversReleases reports whether there is a line of releases in runs of a seed.
 func DeliversReleases(seed uint64) bool { return Delivers(seed) && seed/27%8 == 6 }
 
+// RelaxesTrains reports whether policy does not enforce what trains bring to an environment, in runs of a seed: in
+// half of those that have a line of releases.
+func RelaxesTrains(seed uint64) bool { return DeliversReleases(seed) && seed/27%32 >= 16 }
+
 // hasReleases reports whether there is one in this run.
 func (l *Lab) hasReleases() bool { return l.delivers() && DeliversReleases(l.options.Seed) }
+
+// addTrainCheck has policy show what a train brings to production of payments, and not enforce it for some minutes.
+func addTrainCheck(text string) string {
+	return strings.Replace(text, "checks:\n", fmt.Sprintf("checks:\n  by-hand: {train: %s, environment: production, longest: %ds, where: id.startsWith(\"goods-\")}\n", monitor.GoodsApplications[0], monitor.LongestTrain/time.Second), 1)
+}
 
 // addReleases adds the line and its applications to a definition that delivers.
 func addReleases(text string) string {

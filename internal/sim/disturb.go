@@ -278,6 +278,8 @@ func (l *Lab) ownKinds() []weighed {
 		return unservedKinds
 	case l.overreaches():
 		return overreachKinds
+	case l.previews():
+		return previewKinds
 	case l.generational():
 		return generationKinds
 	case l.shares():
@@ -290,6 +292,8 @@ func (l *Lab) ownKinds() []weighed {
 		return acrossKinds
 	case l.hasReleases():
 		return releaseKinds
+	case l.hasTasks():
+		return taskKinds
 	case l.delivers():
 		return deliveryKinds
 	case l.releases():

@@ -26,6 +26,7 @@ func (l *Lab) heal() {
 	l.mendStore()
 	l.World.Heal()
 	l.Sources.Fail(nil)
+	l.pulls.away, l.pulls.omitted = false, 0
 	l.Sources.Torn(false)
 	if l.tornUntil.After(l.Now()) {
 		l.tornUntil = l.Now().Add(tornGrace)
@@ -215,7 +216,7 @@ func (l *Lab) behind(partition store.Partition) string {
 		return err.Error()
 	case l.root.IsZero():
 		l.root = incarnation.Digest
-	case l.healing && incarnation.Digest != l.root && !l.sets() && !l.delivers() && !l.releases() && !l.upgrades() && !l.asksOutputs(): // Documents are as people, rollouts and plugins left them.
+	case l.healing && incarnation.Digest != l.root && !l.sets() && !l.delivers() && !l.releases() && !l.upgrades() && !l.asksOutputs() && !l.previews(): // Documents are as people, rollouts and plugins left them.
 		return fmt.Sprintf("%s is not the first intent's content", partition.Head)
 	}
 	if l.healing {

@@ -120,6 +120,8 @@ type Lab struct {
 	editedThen func()
 	// delivering is the application, in runs that have one.
 	delivering delivering
+	// pulls are the pull requests that have previews.
+	pulls pulls
 	// workflows is what is known of runs of workflows, where there are any.
 	workflows courseOfRuns
 	// upgrading is what is known of upgrades of devices, where there are any.
@@ -211,7 +213,7 @@ func (l *Lab) watch() error {
 		Well:    l.isWell(), Gap: 2 * l.sweep(), Document: l.field(), Has: l.inProduction,
 		Held: func() time.Time { return l.heldUp }, Remembers: l.collecting().Keep.History,
 		Common: l.common,
-		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(), Course: l.watchedCourse(), Device: l.deviceOf,
+		Ill:    ill, Relies: 3 * l.sweep(), Receivers: l.told(), Awaiting: awaiting, Asks: l.askedOutput(), Delivered: l.deliveryWatch(), Closed: l.previewClosed(), Course: l.watchedCourse(), Device: l.deviceOf,
 	})
 	l.watchUpgrades()
 	l.World.OnHealth = func() {

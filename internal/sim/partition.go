@@ -68,8 +68,14 @@ type Intent struct {
 	Delivers bool `yaml:"-"`
 	// Across: the application that is delivered is another partition's.
 	Across bool `yaml:"-"`
+	// Previews: pull requests have previews.
+	Previews bool `yaml:"-"`
 	// Released: there is a line of releases, with applications of its own.
 	Released bool `yaml:"-"`
+	// Relaxed: what its trains bring to an environment is shown for some minutes, and not enforced.
+	Relaxed bool `yaml:"-"`
+	// Tasked: there is an application with tasks.
+	Tasked bool `yaml:"-"`
 	// Advised: a constraint of staging asks.
 	Advised bool `yaml:"-"`
 	// Ungranted is the environment whose field it may not set; empty: it may set all.
@@ -154,6 +160,12 @@ func (i Intent) files() map[string]string {
 	}
 	if i.Delivers {
 		files["/sim/web.star"], files["/sim/goods.star"] = deliveredProgram, goodsProgram
+	}
+	if i.Tasked {
+		files["/sim/cart.star"] = cartProgram
+	}
+	if i.Previews {
+		files["/sim/review.star"] = previewProgram
 	}
 	if i.Releases {
 		files["/sim/course.star"], files["/sim/release.yaml"] = courseProgram, releaseWorkflow
@@ -262,6 +274,15 @@ func (i Intent) definition() string {
 		if i.Released {
 			text = addReleases(text)
 		}
+		if i.Relaxed {
+			text = addTrainCheck(text)
+		}
+		if i.Tasked {
+			text = addTasks(text)
+		}
+	}
+	if i.Previews {
+		text = addPreviews(text)
 	}
 	if i.Releases {
 		text = addWorkflow(text)

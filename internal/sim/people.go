@@ -79,7 +79,7 @@ var acts = map[Kind]func(person) error{
 	PersonReject: person.reject, PersonWithdraw: person.withdraw, PersonOverride: person.override,
 	RolloutOrder: person.orderRollout, FieldRun: person.fieldRun, FieldEdit: person.fieldEdit, FieldUndo: person.fieldUndo,
 	VersionBuilt: person.build, VersionVoted: person.vote, DeliveryAct: person.act, DeliveryEdited: person.editDelivered,
-	ReleaseMade: person.release, ReleaseActed: person.actOnRelease,
+	ReleaseMade: person.release, ReleaseActed: person.actOnRelease, CartBuilt: person.buildCart, CartActed: person.actOnCart,
 	RunStarted: person.startRun, RunVoted: person.voteOnSome, RunSignalled: person.signalSome, RunCancelled: person.cancelSome, CourseEdited: person.editCourse,
 	FirmwareNew: person.setFirmware, DeviceMended: person.mendDevices,
 	PersonRetry: person.retry, PersonLooks: person.look, PersonLabels: person.label,

@@ -139,6 +139,9 @@ func (r *Replica) main() {
 		Plugins: func(run []string) plugin.Plugin { return l.Monitor.Watch(l.World.Plugin(r.Process, run)) },
 		Runner:  inProcess{generate.InProcess{Limits: generate.DefaultLimits()}},
 	}
+	if l.previews() {
+		options.Parts.Previews = pullHost{l}
+	}
 	if r.brakes != nil {
 		options.Parts.Store = r.brakes
 	}

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
@@ -25,8 +23,9 @@ type Course struct {
 	// there is something newer.
 	Stop  bool
 	Newer string
-	// Asks a validation.
-	Asks bool
+	// Asks a validation, which begins anew so often in one run.
+	Asks    bool
+	Retries int
 	// Fields: what it brings are values of a document's fields.
 	Fields bool
 	// Train: a rollout of the other records comes before it.
@@ -69,7 +68,11 @@ func (c *Course) definition() string {
 		text += "    on_bad: stop\n"
 	}
 	if c.Asks {
-		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
+		retries := ""
+		if c.Retries > 0 {
+			retries = fmt.Sprintf("retries: %d, ", c.Retries)
+		}
+		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, " + retries + "metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
 	}
 	return text
 }
@@ -88,6 +91,18 @@ func Rolls(seed uint64) bool { return seed%9 == 3 }
 
 // Trains reports whether in runs of a seed one rollout comes after another.
 func Trains(seed uint64) bool { return seed%27 == 21 }
+
+// RetriesValidations reports whether in runs of a seed validations begin anew before what they find is bad.
+func RetriesValidations(seed uint64) bool { return Rolls(seed) && seed/27%2 == 1 }
+
+// someCourse is one of this run.
+func (l *Lab) someCourse(r *rand.Rand) *Course {
+	c := someCourse(r)
+	if l.ownRollout() && RetriesValidations(l.options.Seed) {
+		c.Retries = 2
+	}
+	return c
+}
 
 // trains reports whether it does in this run.
 func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
@@ -110,7 +125,7 @@ func (l *Lab) govern() {
 	if !l.ownRollout() {
 		return
 	}
-	l.first.Course = someCourse(l.stream("rollout"))
+	l.first.Course = l.someCourse(l.stream("rollout"))
 	l.first.Course.Train = l.trains()
 	for n, scope := range []string{"a", "a", "b", "b"} {
 		id := fmt.Sprintf("record/r%d", n+1)
@@ -301,59 +316,12 @@ func (l *Lab) rolloutEdited(d Disturbance, r *rand.Rand) {
 	next := l.good.clone()
 	l.note(d.Kind, "sources")
 	what := "the rollout goes otherwise"
-	if next.Course = someCourse(r); r.IntN(4) == 0 {
+	if next.Course = l.someCourse(r); r.IntN(4) == 0 {
 		next.Course, what = nil, "the rollout is left out"
 	} else if l.trains() && r.IntN(4) > 0 {
 		next.Course.Train, what = true, "the rollouts go otherwise"
 	}
 	l.save(d.Number, next, what)
-}
-
-// rolloutSource has validations be answered otherwise for a while.
-func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
-	l.note(d.Kind, "validation")
-	l.unclear = []string{"inconclusive", "broken", "broken", "absent", "waiting"}[r.IntN(5)]
-	l.unclearUntil = l.Now().Add(min(d.Length+30*time.Second, 5*time.Minute))
-	l.tell("%s: %s", d, l.unclear)
-}
-
-// assess is what is asked by validations: what it says is so, unless it is in
-// trouble.
-func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategist.Assessed, err error) {
-	const settles = 30 * time.Second
-	found.ValidationVerdict = intent.ValidationVerdict{Result: "good", Reason: "few errors", At: of.Now}
-	trouble := ""
-	if !l.healing && l.unclearUntil.After(l.Now()) {
-		trouble = l.unclear
-	}
-	switch {
-	case trouble == "absent":
-		return found, fault.New(fault.Unavailable, "nobody answers")
-	case trouble == "bad":
-		found.Result, found.Reason = "bad", "many errors"
-		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
-	case trouble != "":
-		found.Result, found.Reason, found.Next = trouble, "as the simulator has it", of.Now.Add(10*time.Second)
-	case slices.ContainsFunc(of.Experiment, func(asset intent.AssetID) bool { return l.worse(of.Run.To, asset) }):
-		found.Result, found.Reason = "bad", "many errors"
-		l.Monitor.FoundBad(of.Run.Name, of.Run.Run)
-	case of.Now.Sub(of.Changed) < settles && !of.Now.Before(of.Changed):
-		found.Result, found.Reason, found.Next = "waiting", "too few samples", of.Changed.Add(settles)
-	}
-	if found.Result == "good" {
-		l.Monitor.FoundGood(of.Run.Name, of.Run.Run, of.Stage)
-	}
-	if found.Next.IsZero() {
-		found.Record = []byte("what was read")
-	}
-	l.mark("validation: " + found.Result)
-	return found, nil
-}
-
-// worse reports whether a validation finds an asset's content bad.
-func (l *Lab) worse(at intent.IncarnationID, asset intent.AssetID) bool {
-	_, body, err := l.reading.Content(l.ctx, at, asset)
-	return err == nil && bytes.Contains(body, []byte(worseText))
 }
 
 // takenUp is how much was marked of a run.

@@ -16,8 +16,8 @@ type Brakes interface {
 	Unpin(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, rank intent.Rank, reason string, actor intent.Actor) error
 	// Pins lists all that are stored, expired ones too.
 	Pins(ctx context.Context, partition intent.PartitionID) ([]intent.Pin, error)
-	// PinsOf lists those of one asset.
-	PinsOf(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) ([]intent.Pin, error)
+	// PinsOf lists those of some assets, by asset and rank.
+	PinsOf(ctx context.Context, partition intent.PartitionID, assets ...intent.AssetID) ([]intent.Pin, error)
 	SetHold(ctx context.Context, partition intent.PartitionID, hold intent.Hold) error
 	Unhold(ctx context.Context, partition intent.PartitionID, asset intent.AssetID, reason string, actor intent.Actor) error
 	Holds(ctx context.Context, partition intent.PartitionID) ([]intent.Hold, error)

@@ -105,6 +105,9 @@ type OpenPush struct {
 // budgets, marked as in doubt, until it is closed as "settled".
 const EndingInDoubt = "in-doubt"
 
+// EndingSettled closes a push that was in doubt.
+const EndingSettled = "settled"
+
 // Closing ends a push in the journal.
 type Closing struct {
 	Push intent.PushID

@@ -71,9 +71,12 @@ type Surveys interface {
 	// HeadContents returns an asset's verified content in the heads that have it. It leaves out damaged
 	// content, for which Content returns the damage.
 	HeadContents(ctx context.Context, asset intent.AssetID) (map[intent.PartitionID]HeadContent, error)
-	// SearchAssets visits assets of heads whose ids have the fragment, with the states of their
-	// reports (empty: there is none), in the order of partitions and ids, until visit returns false.
-	SearchAssets(ctx context.Context, filter SearchFilter, visit func(intent.PartitionID, intent.AssetID, intent.State) bool) error
+	// SearchAssets goes through the assets of heads whose ids have the fragment, in the order of partitions and ids.
+	// For each, take reports whether the asset is part of the result, and whether the search goes on.
+	SearchAssets(ctx context.Context, filter SearchFilter, take func(intent.PartitionID, intent.AssetID) (taken, more bool)) ([]FoundAsset, error)
+	// SearchFields visits assets of heads of a type that have a value in an indexed field, with the states of their
+	// reports and all of their indexed fields by path, in the order of partitions and ids, until visit returns false.
+	SearchFields(ctx context.Context, filter FieldFilter, visit func(intent.PartitionID, intent.AssetID, intent.State, map[string]string) bool) error
 	// SearchIncarnations visits, among the newest of each partition, the incarnations whose records have
 	// the fragment in any case, or that have labels of people: partition by partition, the newest
 	// first. It skips damaged ones.
@@ -88,6 +91,13 @@ type Surveys interface {
 	SearchBrakes(ctx context.Context, filter SearchFilter, held func(intent.PartitionID, intent.Hold), pinned func(intent.Pin)) error
 }
 
+// FoundAsset is an asset that a search found, with the state of its report; empty: it has none.
+type FoundAsset struct {
+	Partition intent.PartitionID
+	Asset     intent.AssetID
+	State     intent.State
+}
+
 // SearchFilter says what to search for, and where.
 type SearchFilter struct {
 	// Partition to search; empty for all registered ones.
@@ -95,4 +105,13 @@ type SearchFilter struct {
 	// Fragment in lower case; the empty one matches everything. Except for assets, it has only ASCII
 	// letters and digits, which no record encodes in another way.
 	Fragment string
+}
+
+// FieldFilter says which assets to search for, and where.
+type FieldFilter struct {
+	// Partition to search; empty for all registered ones.
+	Partition intent.PartitionID
+	Type      intent.TypeName
+	// Path of an indexed field, and its Value.
+	Path, Value string
 }

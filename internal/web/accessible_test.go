@@ -52,6 +52,38 @@ const printed = `(() => {
   return faults.join("\n");
 })()`
 
+// reflowed is what of a page needs a second direction to scroll in, in a narrow window: the page itself, or a frame that
+// no key reaches or that has no name.
+const reflowed = `(() => {
+  const faults = [], root = document.documentElement;
+  if (root.scrollWidth > root.clientWidth) faults.push("the page is " + root.scrollWidth + " pixels wide in a window of " + root.clientWidth);
+  for (const element of document.querySelectorAll("main *")) {
+    if (element.closest("svg") || element.matches("input, select") || element.scrollWidth <= element.clientWidth || element.clientWidth === 0) continue;
+    if (!["auto", "scroll", "hidden"].includes(getComputedStyle(element).overflowX)) continue;
+    if (element.role !== "region" || element.tabIndex !== 0 || !(element.ariaLabel || element.getAttribute("aria-labelledby"))) faults.push("it scrolls, and has no name or no key reaches it: " + element.outerHTML.slice(0, 160));
+  }
+  return faults.join("\n");
+})()`
+
+// reflows checks the page as it is in a window of 320 pixels, and that a table there has no column of letters.
+func (r *real) reflows(name string) {
+	r.Helper()
+	r.width(320)
+	r.until(`document.readyState === "complete"`)
+	faults := r.ask(reflowed)
+	// The script notices shortly after that the window is another.
+	for deadline := time.Now().Add(5 * time.Second); faults != "" && time.Now().Before(deadline); faults = r.ask(reflowed) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if faults != "" {
+		r.Errorf("%s at 320 pixels: %s", name, faults)
+	}
+	const narrow = `[...document.querySelectorAll("main tbody th")].filter(e => e.clientWidth > 0 && e.clientWidth < 64).map(e => e.outerHTML.slice(0, 160)).join("\n")`
+	if found := r.ask(narrow); found != "" {
+		r.Errorf("%s at 320 pixels has names in a column of letters: %s", name, found)
+	}
+}
+
 // prints checks the page as it would be on A4 with margins of 10 mm.
 func (r *real) prints(name string) {
 	r.Helper()
@@ -73,13 +105,7 @@ func (r *real) prints(name string) {
 // nothing but what scrolls within its frame is wider than the window.
 func TestAccessible(t *testing.T) {
 	r := newReal(t)
-	compressed, err := os.Open("testdata/axe.min.js.gz")
-	r.must(err)
-	defer compressed.Close()
-	reader, err := gzip.NewReader(compressed)
-	r.must(err)
-	axe, err := io.ReadAll(reader)
-	r.must(err)
+	axe := r.axe()
 	r.lehr("wait", "web", "--timeout", "60s")
 	r.lehr("hold", "db", "--reason", "moving racks", "--for", "2h")
 	r.want("v2")
@@ -90,29 +116,18 @@ func TestAccessible(t *testing.T) {
 		"/", "/inbox", "/calendar", "/calendar?view=month", "/search?q=web", "/partition/shop", "/partition/shop/asset/web", "/partition/shop/asset/db?diff=unified",
 		"/partition/shop/provenance/web?field=payload.input", "/partition/shop/references/db", "/partition/shop/timeline/web", "/partition/shop/groups", "/partition/shop/group/site",
 		"/partition/shop/graph/site", "/partition/shop/graph/site?view=tree", "/partition/shop/causes", "/partition/shop/incarnations", "/partition/shop/incarnation/1",
-		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
+		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/previews", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
 		"/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
 	}
 	for _, path := range paths {
-		r.scheme("light")
-		r.visit(base + path)
-		r.accessible(path+" in light", string(axe), `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
-		r.scheme("dark") // Nothing but colours differs.
-		r.accessible(path+" in dark", string(axe), `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`)
-		r.width(320)
-		if wide := r.ask(`String(document.documentElement.scrollWidth)`); wide != "320" {
-			t.Errorf("%s is %s pixels wide in a window of 320", path, wide)
-		}
-		r.accessible(path+" at 320 pixels", string(axe), `{type: "rule", values: ["target-size"]}`)
-		r.prints(path)
-		r.width(1280)
+		r.examines(base, path, axe)
 	}
 	// On paper it is said where a link leads whose text does not say it.
 	r.visit(base + "/partition/shop/asset/web")
-	_, err = chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	_, err := chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
 	r.must(err)
 	r.until(`getComputedStyle(document.querySelector("#pushes td a"), "::after").content.includes("/push/")`)
-	r.followsAPush(base, string(axe))
+	r.followsAPush(base, axe)
 	// Who asks for little motion gets none.
 	_, err = chromedp.Call(r.browser, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	r.must(err)
@@ -120,6 +135,33 @@ func TestAccessible(t *testing.T) {
 	if moves := r.ask(`document.querySelector("tbody tr").classList.add("fresh"), getComputedStyle(document.querySelector("tbody tr")).animationName`); moves != "none" {
 		t.Errorf("a row that changes is animated by %s", moves)
 	}
+}
+
+// axe is the text of axe-core.
+func (r *real) axe() string {
+	r.Helper()
+	compressed, err := os.Open("testdata/axe.min.js.gz")
+	r.must(err)
+	defer compressed.Close()
+	reader, err := gzip.NewReader(compressed)
+	r.must(err)
+	axe, err := io.ReadAll(reader)
+	r.must(err)
+	return string(axe)
+}
+
+// examines looks at a page in light and dark, in a narrow window, and on paper.
+func (r *real) examines(base, path, axe string) {
+	r.Helper()
+	r.scheme("light")
+	r.visit(base + path)
+	r.accessible(path+" in light", axe, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
+	r.scheme("dark") // Nothing but colours differs.
+	r.accessible(path+" in dark", axe, `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`)
+	r.reflows(path)
+	r.accessible(path+" at 320 pixels", axe, `{type: "rule", values: ["target-size"]}`)
+	r.prints(path)
+	r.width(1280)
 }
 
 // accessible runs axe-core on the page as it is. A page that loads itself anew meanwhile, for it
@@ -170,6 +212,7 @@ func (r *real) followsAPush(base, axe string) {
 	lines := `document.getElementById("progress").innerText`
 	r.until(lines + `.includes("step 3 <script>document.title=1</script> \\x1b[31m") && window.same`)
 	r.accessible("an asset under way", axe, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
+	r.until(`document.getElementById("progress-heading")`) // The page may have loaded itself anew.
 	push := r.ask(`document.getElementById("progress-heading").innerText.split(" ").pop()`)
 	if text := r.lehr("describe", "push", push); !strings.Contains(text, `step 1 <script>document.title=1</script> \x1b[31m`) {
 		r.Errorf("lehr describe push does not tell what the plugin tells:\n%s", text)

@@ -26,7 +26,7 @@ var named = map[string]bool{
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"workflows": false, workflowRunKind: true,
-	"delivery": false, "version": true, "environment": true, "releases": false, "release": true,
+	"delivery": false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
 }
 
 func parseAddress(u *url.URL) (address, error) {
@@ -40,7 +40,7 @@ func parseAddress(u *url.URL) (address, error) {
 	if path == "/"+inboxKind {
 		return address{kind: inboxKind}, nil
 	}
-	for _, kind := range []string{searchKind, calendarKind} {
+	for _, kind := range []string{searchKind, calendarKind, commitKind} {
 		if path == "/"+kind {
 			return address{kind: kind, query: query(kind, u.Query())}, nil
 		}
@@ -74,6 +74,8 @@ const (
 	inboxKind = "inbox"
 	// searchKind is the search of all partitions, and its link.
 	searchKind = "search"
+	// commitKind is the page of all that one commit changed, in all partitions.
+	commitKind = "commit"
 )
 
 // String is the address as a link, which is relative to where the pages are; equal

@@ -74,6 +74,17 @@ workflows:
 // newReal starts a server whose assets are files in a folder.
 func newReal(t *testing.T) *real {
 	t.Helper()
+	return startReal(t, func(r *real) {
+		r.write("lehr.yaml", definition)
+		r.write("promote.yaml", promoteWorkflow)
+		r.write("web.star", program)
+		r.want("v1")
+	})
+}
+
+// startReal starts a server over the files that fill writes, and a browser.
+func startReal(t *testing.T, fill func(r *real)) *real {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("runs the real programs and a browser")
 	}
@@ -86,10 +97,7 @@ func newReal(t *testing.T) *real {
 	for _, name := range []string{"source", "production"} {
 		r.must(os.Mkdir(filepath.Join(folder, name), 0o755))
 	}
-	r.write("lehr.yaml", definition)
-	r.write("promote.yaml", promoteWorkflow)
-	r.write("web.star", program)
-	r.want("v1")
+	fill(r)
 	r.serve()
 	r.open()
 	return r

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -19,8 +18,8 @@ const (
 	calendarKind = "calendar"
 	// windowsRead of each check are enough for the days of a month with three windows each.
 	windowsRead = 100
-	// windowsAtOnce partitions are read at a time.
-	windowsAtOnce = 8
+	// partitionsNamed stand beside a check that more partitions share.
+	partitionsNamed = 3
 	// opensNext are told of what opens next.
 	opensNext = 20
 	dayLayout = "2006-01-02"
@@ -34,6 +33,8 @@ type calendarView struct {
 	Rows                        []calendarRow
 	Partitions                  int
 	Next                        []calendarNext
+	// Freezes of the days that are shown.
+	Freezes []calendarFreeze
 }
 
 type calendarDay struct {
@@ -43,16 +44,34 @@ type calendarDay struct {
 
 // calendarRow is a check, and how it stands on each day, counted in its zone.
 type calendarRow struct {
-	Partition, Check, Where, Zone string
-	Days                          []dayState
+	Check, Where, Zone string
+	Partitions         partitionNames
+	Days               []dayState
+	// Problem is why the calendar cannot be read; empty: it can.
+	Problem string
+}
+
+// partitionNames are the first partitions that have a check, and the names of all others.
+type partitionNames struct{ First, Others []string }
+
+func newPartitionNames(names []string) partitionNames {
+	named := min(len(names), partitionsNamed)
+	return partitionNames{names[:named], names[named:]}
 }
 
 // dayState is how a check stands on a day.
 type dayState struct{ Class, Text string }
 
 type calendarNext struct {
-	Partition, Check, Reason string
-	From                     *timestamppb.Timestamp
+	Partitions    partitionNames
+	Check, Reason string
+	From          *timestamppb.Timestamp
+}
+
+type calendarFreeze struct {
+	Partitions partitionNames
+	Check      string
+	*apipb.CheckFreeze
 }
 
 // showCalendar is the windows, freezes and holidays of all checks, by week or by month.
@@ -89,81 +108,56 @@ func showCalendar(ctx context.Context, r *reader, at address) (page, error) {
 	if view.IsMonth {
 		title = "Calendar of " + first.Format("January 2006")
 	}
-	problems, err := r.fillCalendar(ctx, &view, first, days, now)
-	if err != nil {
+	if err := r.fillCalendar(ctx, &view, first, days, now); err != nil {
 		return page{}, err
 	}
 	pageData := page{Title: title, Back: crumb{"home", home}, Fixed: true, Form: true}
-	pageData.Parts = append(problems, makePart("calendar", "calendar", view))
+	pageData.Parts = []part{makePart("calendar", "calendar", view)}
 	return pageData, nil
 }
 
-// fillCalendar reads the windows of each partition. What cannot be read is told.
-func (r *reader) fillCalendar(ctx context.Context, view *calendarView, first time.Time, days int, now time.Time) (problems []part, err error) {
-	response, err := r.Partitions.ListPartitions(ctx, &apipb.ListPartitionsRequest{})
+// fillCalendar reads the calendars of all partitions in one call.
+func (r *reader) fillCalendar(ctx context.Context, view *calendarView, first time.Time, days int, now time.Time) error {
+	response, err := r.Partitions.ListCalendars(ctx, &apipb.ListCalendarsRequest{Limit: windowsRead})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	partitions := slices.DeleteFunc(response.Partitions, func(p *apipb.Partition) bool { return p.Head == "" })
-	view.Partitions = len(partitions)
-	windows := make([][]*apipb.CheckWindow, len(partitions))
-	failed := make([]error, len(partitions))
-	var group errgroup.Group
-	group.SetLimit(windowsAtOnce)
-	for i, p := range partitions {
-		group.Go(func() error {
-			listed, err := r.Partitions.ListWindows(ctx, &apipb.ListWindowsRequest{Partition: p.Id, Limit: windowsRead})
-			windows[i], failed[i] = listed.GetWindows(), err
-			return nil
-		})
-	}
-	_ = group.Wait()
-	for i, p := range partitions {
-		if failed[i] != nil {
-			problems = append(problems, problem("unread:"+p.Id, failed[i]))
-			continue
+	view.Partitions = int(response.Partitions)
+	for _, check := range response.Calendars {
+		row := calendarRow{Partitions: newPartitionNames(check.Partitions), Check: check.Check, Where: check.Where, Zone: check.Zone, Problem: check.Problem}
+		zone, err := time.LoadLocation(cmp.Or(row.Zone, "UTC"))
+		if err != nil {
+			zone, row.Zone = time.UTC, "UTC"
 		}
-		for _, check := range byCheck(windows[i]) {
-			row := calendarRow{Partition: p.Id, Check: check[0].Check, Where: check[0].Where, Zone: check[0].Zone}
-			zone, err := time.LoadLocation(cmp.Or(row.Zone, "UTC"))
-			if err != nil {
-				zone, row.Zone = time.UTC, "UTC"
-			}
-			for day := range days {
-				date := first.AddDate(0, 0, day)
-				begin := time.Date(date.Year(), date.Month(), date.Day(), 0, 0, 0, 0, zone)
-				row.Days = append(row.Days, stateOfDay(check, begin, begin.AddDate(0, 0, 1), now))
-			}
-			view.Rows = append(view.Rows, row)
-			if check[0].State == "closed" {
-				view.Next = append(view.Next, calendarNext{p.Id, check[0].Check, check[0].Reason, check[0].From})
+		for day := range days {
+			date := first.AddDate(0, 0, day)
+			begin := time.Date(date.Year(), date.Month(), date.Day(), 0, 0, 0, 0, zone)
+			row.Days = append(row.Days, stateOfDay(check, begin, begin.AddDate(0, 0, 1), now))
+		}
+		view.Rows = append(view.Rows, row)
+		if len(check.Windows) > 0 && check.Windows[0].State == "closed" {
+			view.Next = append(view.Next, calendarNext{row.Partitions, check.Check, check.Windows[0].Reason, check.Windows[0].From})
+		}
+		begin, end := first.AddDate(0, 0, -1), first.AddDate(0, 0, days+1) // In any zone.
+		for _, freeze := range check.Freezes {
+			if freeze.From.AsTime().Before(end) && freeze.Until.AsTime().After(begin) {
+				view.Freezes = append(view.Freezes, calendarFreeze{row.Partitions, check.Check, freeze})
 			}
 		}
 	}
 	slices.SortStableFunc(view.Next, func(a, b calendarNext) int { return a.From.AsTime().Compare(b.From.AsTime()) })
 	view.Next = view.Next[:min(len(view.Next), opensNext)]
-	return problems, nil
-}
-
-// byCheck puts the windows of each check together, in their order.
-func byCheck(windows []*apipb.CheckWindow) (checks [][]*apipb.CheckWindow) {
-	place := map[[2]string]int{}
-	for _, window := range windows {
-		key := [2]string{window.Check, window.Where}
-		at, ok := place[key]
-		if !ok {
-			at = len(checks)
-			place[key] = at
-			checks = append(checks, nil)
-		}
-		checks[at] = append(checks[at], window)
-	}
-	return checks
+	slices.SortStableFunc(view.Freezes, func(a, b calendarFreeze) int { return a.From.AsTime().Compare(b.From.AsTime()) })
+	return nil
 }
 
 // stateOfDay is how a check stands between two moments, of which now may be one: nothing is
 // known of what is past, nor of what is beyond the windows that were read.
-func stateOfDay(windows []*apipb.CheckWindow, begin, end, now time.Time) dayState {
+func stateOfDay(check *apipb.CheckCalendar, begin, end, now time.Time) dayState {
+	windows := check.Windows
+	if check.Problem != "" {
+		return dayState{"unknown", "not read"}
+	}
 	if !end.After(now) {
 		return dayState{"past", "past"}
 	}
@@ -174,7 +168,7 @@ func stateOfDay(windows []*apipb.CheckWindow, begin, end, now time.Time) dayStat
 	var open []string
 	for _, window := range windows {
 		if window.State == "never" {
-			return dayState{"closed", "closed"}
+			break
 		}
 		start, until := window.From.AsTime(), end
 		if window.From == nil {
@@ -213,9 +207,16 @@ func stateOfDay(windows []*apipb.CheckWindow, begin, end, now time.Time) dayStat
 		return dayState{"part", text}
 	case known.Before(end) && len(windows) >= windowsRead:
 		return dayState{"unknown", "not read"}
+	case isFrozen(check.Freezes, begin, end):
+		return dayState{"freeze", "freeze"}
 	default:
 		return dayState{"closed", "closed"}
 	}
+}
+
+// isFrozen reports whether a freeze covers any of a time.
+func isFrozen(freezes []*apipb.CheckFreeze, begin, end time.Time) bool {
+	return slices.ContainsFunc(freezes, func(f *apipb.CheckFreeze) bool { return f.From.AsTime().Before(end) && f.Until.AsTime().After(begin) })
 }
 
 func calendarLink(view string, first time.Time) string {

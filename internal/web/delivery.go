@@ -8,6 +8,7 @@ import (
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/promotion"
 )
 
 // versionsShown is how many versions a board has.
@@ -33,7 +34,9 @@ type environmentView struct {
 	Link string
 	// HasLink and WantsLink are to the versions' pages.
 	HasLink, WantsLink string
-	Acts               []actButton
+	// Pending is the newest version that is not let in yet, where nothing else comes next.
+	Pending *versionRow
+	Acts    []actButton
 }
 
 // versionRow is a version, with where it stands in each of the board's columns.
@@ -96,6 +99,11 @@ func showDelivery(ctx context.Context, r *reader, at address) (page, error) {
 	if len(names) == 0 {
 		pageData.Parts = []part{makePart("nothing", "no-delivery", nil)}
 	}
+	previews, err := r.previewsPart(ctx, at.partition)
+	if err != nil {
+		previews = []part{problem("previews", err)}
+	}
+	pageData.Parts = append(pageData.Parts, previews...)
 	return pageData, nil
 }
 
@@ -122,6 +130,7 @@ func (r *reader) board(ctx context.Context, at address, application string, envi
 		}
 		board.Rows = append(board.Rows, row)
 	}
+	board.findPending()
 	if response.Next > 0 {
 		next := at
 		next.query = url.Values{"application": {application}}
@@ -135,6 +144,27 @@ func (r *reader) board(ctx context.Context, at address, application string, envi
 		board.Acts = append(board.Acts, deliveryButton(at.partition, intent.ActResume, application))
 	}
 	return board, nil
+}
+
+// findPending finds for each environment that nothing comes to the newest version that waits to be let in. Versions that
+// are older than what it has are not asked for.
+func (b *boardView) findPending() {
+	for i := range b.Environments {
+		e := &b.Environments[i]
+		column := slices.Index(b.Columns, e.Name)
+		if column < 0 || e.Wants != nil || e.Text != "" {
+			continue
+		}
+		for j := range b.Rows {
+			state := b.Rows[j].Cells[column].GetState()
+			if state == "pending" {
+				e.Pending = &b.Rows[j]
+			}
+			if state == "pending" || state == "current" {
+				break
+			}
+		}
+	}
 }
 
 func viewEnvironment(partition string, e *apipb.DeliveredEnvironment) environmentView {
@@ -152,7 +182,11 @@ func viewEnvironment(partition string, e *apipb.DeliveredEnvironment) environmen
 	switch {
 	case e.Pinned != nil:
 		add(intent.ActUnpin, nil)
-	case e.Has != nil:
+	case e.GetTask().GetRepeatable() && e.Has != nil:
+		button := deliveryButton(partition, intent.ActRestart, e.Application, "environment", e.Name, "version", e.Has.Name, "digest", e.Has.Digest, "constraint", promotion.RunConstraint)
+		button.Text = "Run it again"
+		view.Acts = append(view.Acts, button)
+	case e.Has != nil && e.Task == nil:
 		add(intent.ActPin, e.Has)
 	}
 	if e.PausedBy != "" || e.Hold == "edit" {

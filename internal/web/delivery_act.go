@@ -31,7 +31,7 @@ var deliveryActs = map[string]act{
 	intent.ActPause:    {title: "Pause delivery", button: "Pause delivery", undo: deliveryPrefix + intent.ActResume, effect: "No more versions are set until somebody resumes. What was set goes on being pushed."},
 	intent.ActResume:   {title: "Resume delivery", button: "Resume delivery", loosens: true, undo: deliveryPrefix + intent.ActPause, effect: "Versions are set again, also where somebody else set the field."},
 	intent.ActForce:    {title: "Force past a constraint", button: "Force past it", loosens: true, effect: "This constraint is passed over for this version. All others have their say."},
-	intent.ActRestart:  {title: "Judge anew", button: "Judge it anew", effect: "What was said of this version before counts no longer."},
+	intent.ActRestart:  {title: "Judge anew", button: "Judge it anew", effect: "What was said of this version before counts no longer. A task runs for it once more."},
 	intent.ActHotfix:   {title: "Call a hotfix", button: "Call it a hotfix", loosens: true, effect: "Constraints for which lehr.yaml says hotfixes: false do not hold the version."},
 }
 

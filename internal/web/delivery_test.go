@@ -125,3 +125,40 @@ func TestDelivery(t *testing.T) {
 		t.Errorf("it was taken: %s", words(text))
 	}
 }
+
+// TestTasksOfDelivery: a task says when it runs, and has a form that has it run again, which shows that first.
+func TestTasksOfDelivery(t *testing.T) {
+	w := newWorld(t)
+	w.deliver(func(p *intentpb.Policy) {
+		d := p.Deliveries[0]
+		d.Environments[1].Constraints = append(d.Environments[1].Constraints, &intentpb.DeliveryConstraint{
+			Name: "migrated", Kind: &intentpb.DeliveryConstraint_Completed{Completed: &intentpb.CompletedTask{Task: "migrate"}},
+		})
+		d.Environments = append(d.Environments, &intentpb.DeliveryEnvironment{
+			Name: "migrate", Document: "knobs", Pointer: "/migrate", Assets: `id == "web/migrate"`, Task: &intentpb.DeliveryTask{ParametersPointer: "/parameters"},
+			OnBad: intentpb.DeliveryEnvironment_ON_BAD_STAY,
+		})
+	})
+	board := words(w.shows("/partition/shop/delivery"))
+	if !strings.Contains(board, "migrate task nothing") || !strings.Contains(board, "task before production") || strings.Contains(board, "version test production migrate") {
+		t.Errorf("the board: %s", board)
+	}
+	_, err := w.store.RecordDelivery(w.Context(), intent.DeliveryRecord{
+		Partition: "shop", Application: "web", Kind: intent.DeliveryAct, Act: intent.ActForce, Environment: "migrate", Constraint: "run",
+		Version: intent.VersionName{Name: "1.1.0", Digest: "sha256:b"}, Reason: "a drill", By: ann,
+	}, store.DeliveryAuthority{Partition: "shop", AnyOf: []intent.Role{intent.Operator}})
+	w.must(err)
+	partition, err := w.store.Partition(w.Context(), "shop")
+	w.must(err)
+	w.must(w.store.Promote(w.Context(), w.lease, store.PromotionStep{Home: "shop", Application: "web", HomeRevision: partition.Revision, Revision: partition.Revision, Said: 1, Records: []intent.DeliveryRecord{
+		{Kind: intent.DeliveryFound, Environment: "migrate", Version: intent.VersionName{Name: "1.1.0"}, By: ann},
+	}}))
+	board = words(w.shows("/partition/shop/delivery", "act/delivery-restart?application=web&amp;constraint=run&amp;digest=sha256%3Ab&amp;environment=migrate&amp;version=1.1.0"))
+	if !strings.Contains(board, "Run it again") {
+		t.Errorf("the board: %s", board)
+	}
+	form := words(w.shows("/partition/shop/act/delivery-restart?application=web&constraint=run&digest=sha256:b&environment=migrate&version=1.1.0"))
+	if !strings.Contains(form, "a run for 1.1.0") {
+		t.Errorf("the form: %s", form)
+	}
+}

@@ -66,7 +66,7 @@ const (
 	// drawnAtMost is how many boxes an eye can read; what exceeds it is put together.
 	drawnAtMost = 60
 	// lettersInBox of each line; the title of the box has all.
-	lettersInBox = 25
+	lettersInBox = 24
 )
 
 // layOut gives each node its place: a node stands to the right of all that lead to it, as

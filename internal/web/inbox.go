@@ -124,7 +124,7 @@ func newInbox(p *apipb.Partition, o *apipb.PartitionOverview) inboxView {
 	}
 	if blocked := p.BlockedBy; blocked != nil && blocked.State == "held" {
 		view.Held = []inboxItem{{
-			Text: "candidate " + short(blocked.Digest), Link: link(p.Id, "candidate", blocked.Digest), Since: blocked.Created,
+			Text: "candidate " + short(blocked.Digest), Link: link(p.Id, "candidate", blocked.Digest), Reason: whyHeld(blocked), Since: blocked.Created,
 			Act: newActButton(p.Id, "acknowledge", blocked.Digest),
 		}}
 	}
@@ -146,6 +146,16 @@ func newInbox(p *apipb.Partition, o *apipb.PartitionOverview) inboxView {
 	view.addRuns(o.GetRuns())
 	view.addEnding(o)
 	return view
+}
+
+// whyHeld is what the first guard says that holds a candidate. Warnings hold nothing.
+func whyHeld(candidate *apipb.Candidate) string {
+	for _, finding := range candidate.Findings {
+		if finding.Severity != "warning" {
+			return finding.Message
+		}
+	}
+	return ""
 }
 
 // addRollouts adds those that wait, or are under way.

@@ -105,6 +105,11 @@ func TestRolloutInABrowser(t *testing.T) {
 	if title := r.ask(`document.title`); title != "Runs of site · Lehr" {
 		t.Errorf("the title is %q", title)
 	}
+	for _, path := range []string{"/partition/shop/rollouts", "/partition/shop/rollout/site", "/partition/shop/runs/site", "/partition/shop/act/rollout-start?rollout=site", "/partition/shop/asset/api?at=1s"} {
+		r.visit(base + path)
+		r.reflows(path)
+	}
+	r.width(1200)
 	r.reviewsCandidate(base)
 	r.quiet()
 }
@@ -135,6 +140,8 @@ func (r *real) reviewsCandidate(base string) {
 	if now := r.lehr("get", "partitions"); !strings.Contains(now, "shop@3") {
 		r.Errorf("looking changed head: %s", now)
 	}
+	r.reflows("what the pushes of a candidate would do")
+	r.width(1200)
 	r.ask(`Array.from(document.querySelectorAll("a.button")).find(a => a.textContent === "Let it through").focus(), ""`)
 	r.key("\r")
 	r.until(`document.activeElement.name === "reason"`)

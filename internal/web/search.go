@@ -18,6 +18,9 @@ var kindsSearched = []word{
 	{"asset", "assets"}, {"incarnation", "incarnations"}, {"commit", "commits"}, {"version", "versions"}, {"rollout", "rollouts"}, {"workflow", "workflows"}, {"person", "people"},
 }
 
+// kindsOfControllers are words for Kubernetes objects that controllers make, so that no asset is one.
+var kindsOfControllers = []string{"pod", "pods", "po", "replicaset", "replicasets", "rs"}
+
 // hit is one thing that a search found.
 type hit struct {
 	Kind, Partition, Text, Link, Note string
@@ -32,6 +35,9 @@ type searchView struct {
 	Found    []foundKind
 	Searched int
 	Problems []string
+	// Owned is the command that asks a cluster for the owner of the object that was searched for, where that is of a kind
+	// that controllers make; else empty.
+	Owned string
 }
 
 type foundKind struct {
@@ -77,6 +83,10 @@ func (r *reader) search(ctx context.Context, view *searchView, only string) erro
 		return err
 	}
 	view.Searched = int(response.Searched)
+	kind, name, ok := strings.Cut(view.Query, "/")
+	if ok && name != "" && slices.Contains(kindsOfControllers, strings.ToLower(kind)) {
+		view.Owned = r.command(view.Partition, "find", view.Query, "--owners")
+	}
 	for _, problem := range response.Problems {
 		view.Problems = append(view.Problems, problem.Partition+": "+problem.Problem)
 	}
@@ -98,6 +108,8 @@ func (r *reader) search(ctx context.Context, view *searchView, only string) erro
 func newHit(h *apipb.SearchHit) hit {
 	shown := hit{Kind: h.Kind, Partition: h.Partition, Text: h.Name, Note: h.Note, Link: link(h.Partition, "partition", "")}
 	switch {
+	case h.Kind == "commit" && h.Revision != "":
+		shown.Link = commitLink(h.Revision)
 	case h.Version != nil:
 		shown.Link = versionLink(h.Partition, h.Application, h.Version)
 	case h.Run != 0:
@@ -112,7 +124,7 @@ func newHit(h *apipb.SearchHit) hit {
 		shown.Link = link(h.Partition, "asset", h.Asset)
 	}
 	if h.Kind == "asset" {
-		shown.Note = stateWord(h.Note)
+		shown.Note = strings.TrimSpace(stateWord(h.Note) + " " + h.Object)
 	}
 	return shown
 }

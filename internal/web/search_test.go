@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	kubernetespb "lehr.dev/gen/lehr/kubernetes/v1"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
 )
 
 // TestSearch: what is searched for is found whatever it is, in all partitions, and the address
@@ -47,4 +49,26 @@ func TestSearch(t *testing.T) {
 			t.Errorf("a search for %q is answered by\n%s", text, words(got))
 		}
 	}
+}
+
+// TestSearchOfKubernetesObjects: the asset of an object is found by the names that kubectl uses, whatever the asset is
+// called; of what controllers make, the search says how its owner is found.
+func TestSearchOfKubernetesObjects(t *testing.T) {
+	w := newWorld(t)
+	payload, err := schema.Builtin().Pack(&kubernetespb.Object{ApiVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", Cluster: "eu", Json: "{}"})
+	w.must(err)
+	custom, err := schema.Builtin().Pack(&kubernetespb.Object{ApiVersion: "example.com/v1", Kind: "Till", Name: "cart", Cluster: "eu", Json: "{}"})
+	w.must(err)
+	w.publish(0, intent.Asset{ID: "front-door", Payload: payload}, intent.Asset{ID: "till", Payload: custom})
+	for text, want := range map[string]string{
+		"deployment/cart": "front-door", "deploy cart -n shop": "front-door", "deployments.apps/cart": "front-door", "tills.example.com/cart": "till",
+	} {
+		if said := w.shows("/search?q="+url.QueryEscape(text), `href="partition/shop/asset/`+want+`"`, "cart"); strings.Contains(said, "asset/front-door") && strings.Contains(said, "asset/till") {
+			t.Errorf("%q finds both objects", text)
+		}
+	}
+	for _, text := range []string{"deployment/cart -n bank", "deployment/cash", "service/cart"} {
+		w.shows("/search?q="+url.QueryEscape(text), "Nothing was found")
+	}
+	w.shows("/search?q=pod/cart-7d4b9c-x2x", "lehr find pod/cart-7d4b9c-x2x --owners")
 }

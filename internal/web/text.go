@@ -23,7 +23,7 @@ import (
 var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "revision": intent.ShortRevision, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
-	"sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
+	"commit": commitLink, "sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"transition": workflowtext.Transition, "event": workflowtext.Event, "runActor": workflowtext.Actor, "stateOfRun": workflowtext.State, "ending": workflowtext.Ending, "inputText": inputText, "outcomeClass": outcomeClass,
 	"some": someFields, "more": moreFields,

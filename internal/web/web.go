@@ -118,6 +118,9 @@ func (s *Site) answer(w http.ResponseWriter, r *http.Request, at address, pageDa
 	if err != nil {
 		status = statusOf(err)
 		pageData = page{Title: http.StatusText(status), Partition: at.partition, Parts: []part{problem("problem", err)}}
+		if at.partition != "" && at.kind != "partition" {
+			pageData.Back = crumb{"partition " + at.partition, link(at.partition, "partition", "")}
+		}
 	}
 	s.write(w, r, at, pageData, status)
 }
@@ -163,6 +166,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showCalendar(ctx, r, at)
 	case searchKind:
 		return showSearch(ctx, r, at)
+	case commitKind:
+		return showCommit(ctx, r, at)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":
@@ -208,6 +213,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showReleases(ctx, r, at)
 	case "release":
 		return showRelease(ctx, r, at)
+	case "previews":
+		return showPreviews(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
 	case "workflows":
@@ -225,7 +232,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "candidate": {"after", "plan"}, "orphans": {"after"},
-	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"},
+	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release"},

@@ -36,6 +36,8 @@ type world struct {
 	browser *http.Client
 	// base is the address below which the pages are.
 	base string
+	// link makes a link that lets one browser in.
+	link func() string
 	// problems are the server's.
 	problems []string
 	// pushLog is of the pushes that the server has under way.
@@ -64,9 +66,15 @@ func newWorld(t testing.TB, change ...func(*web.Options)) *world {
 // newWorldOver is newWorld over a database.
 func newWorldOver(t testing.TB, db *sql.DB, change ...func(*web.Options)) *world {
 	t.Helper()
+	return newWorldOf(t, sqlite.Options{DB: db}, change...)
+}
+
+// newWorldOf is newWorld over a store that is opened so.
+func newWorldOf(t testing.TB, storeOptions sqlite.Options, change ...func(*web.Options)) *world {
+	t.Helper()
 	w := &world{TB: t}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{DB: db})
+	w.store, err = sqlite.Open(t.Context(), storeOptions)
 	w.must(err)
 	t.Cleanup(func() { w.store.Close() })
 	w.api = server.New(server.Options{
@@ -92,7 +100,8 @@ func newWorldOver(t testing.TB, db *sql.DB, change ...func(*web.Options)) *world
 	w.must(w.store.AddPartition(t.Context(), "shop", "/shop/lehr.yaml", "a try", ann))
 	w.lease, err = w.store.Acquire(t.Context(), "shop", "test")
 	w.must(err)
-	answer, err := w.browser.Get(access.PageLink(w.pages.URL, local.Token))
+	w.link = func() string { return access.PageLink(w.pages.URL, local.Token) }
+	answer, err := w.browser.Get(w.link())
 	w.must(err)
 	text, err := io.ReadAll(answer.Body)
 	w.must(err)

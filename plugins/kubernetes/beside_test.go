@@ -127,10 +127,8 @@ canary: {live: %[1]s, blue: {version: one}, green: {version: %[2]s}, steps: [20,
 const (
 	besideFront = `service: front
 image: registry.example.com/front:{version}
-version: "1"
 host: front.example.com
 network: {callers: [gateways/proxy], calls: [shop/shop], outside: [{cidr: 10.0.0.0/8, port: 5432}]}
-clusters: [{name: real, namespace: shop, replicas: 2, most_replicas: 4}]
 `
 	besideOrders = `service: orders
 image: registry.example.com/orders:{version}
@@ -202,7 +200,7 @@ func newBeside(t *testing.T) *beside {
 	b.write("shop.yaml", fmt.Sprintf(besideService, "blue", "one", "one"))
 	b.write("till.yaml", fmt.Sprintf(besideTill, "blue"))
 	b.write("depot.yaml", fmt.Sprintf(besideDepot, "blue", "two"))
-	b.write("front.yaml", besideFront)
+	b.writeFront("1", "replicas: 3")
 	b.write("orders.yaml", besideOrders)
 	b.write("report.yaml", besideReport)
 	b.write("same.star", sameProgram)
@@ -342,7 +340,7 @@ func (b *beside) awaitEndpoints(service, deployment string, want int) {
 func (b *beside) otherModels() {
 	b.Helper()
 	for _, path := range []string{
-		"/apis/apps/v1/namespaces/shop/deployments/front", "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/front",
+		"/apis/apps/v1/namespaces/shop/deployments/front",
 		"/apis/policy/v1/namespaces/shop/poddisruptionbudgets/front", "/apis/networking.k8s.io/v1/namespaces/shop/ingresses/front",
 		"/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/front", "/api/v1/namespaces/shop/services/front",
 		"/apis/batch/v1/namespaces/shop/cronjobs/report", "/apis/batch/v1/namespaces/shop/jobs/orders-schema",
@@ -356,6 +354,62 @@ func (b *beside) otherModels() {
 	job := b.plane.Parse(mustGet(b.T, b.plane, "/apis/batch/v1/namespaces/shop/jobs/orders-schema"))["status"].(plane.Object)
 	if job["succeeded"] != 1.0 {
 		b.Errorf("the stages after the Job came before it had ended: %v", job)
+	}
+	b.autoscaled()
+}
+
+// writeFront writes the service front with a version, and how many replicas it has.
+func (b *beside) writeFront(version, replicas string) {
+	b.Helper()
+	b.write("front.yaml", besideFront+fmt.Sprintf("version: %q\nclusters: [{name: real, namespace: shop, %s}]\n", version, replicas))
+}
+
+// awaitFront waits until the Deployment of front has an image and an autoscaler with bounds, and Lehr finds no difference in either.
+func (b *beside) awaitFront(version string, least, most float64) {
+	b.Helper()
+	b.plane.Wait("front to be as intended", func() error {
+		for path, want := range map[string][]string{
+			deployments + "shop/deployments/front":                                {`"image":"registry.example.com/front:` + version + `"`},
+			"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/front": {fmt.Sprintf(`"minReplicas":%v`, least), fmt.Sprintf(`"maxReplicas":%v`, most)},
+		} {
+			answer, err := b.plane.Ask(http.MethodGet, path, "", nil)
+			if err != nil {
+				return err
+			}
+			for _, text := range want {
+				if !strings.Contains(string(answer), text) {
+					return fmt.Errorf("no %s in %s", text, answer)
+				}
+			}
+		}
+		return nil
+	})
+	for _, id := range []string{"deployment.apps/front", "horizontalpodautoscaler.autoscaling/front"} {
+		b.says("describe report kubernetes/real/shop/"+id+" -p shop", "in-sync")
+	}
+}
+
+// autoscaled: a service with a number of replicas is given to an autoscaler. The API server takes what the model makes, the
+// number is the autoscaler's from then on, with nothing to push, and there are never fewer replicas meanwhile.
+func (b *beside) autoscaled() {
+	b.Helper()
+	const path = deployments + "shop/deployments/front"
+	b.awaitReplicas("front", 3)
+	fewest := b.plane.Fewest(path)
+	b.writeFront("1", "replicas: 2, most_replicas: 4")
+	b.awaitFront("1", 2, 4)
+	// As the autoscaler does by metrics, which there are none of here; what is within its bounds it leaves.
+	if _, err := b.plane.Ask(http.MethodPatch, path+"/scale?fieldManager=kube-controller-manager", "application/merge-patch+json", []byte(`{"spec":{"replicas":4}}`)); err != nil {
+		b.Fatal(err)
+	}
+	b.writeFront("2", "replicas: 3, most_replicas: 6")
+	b.awaitFront("2", 3, 6)
+	b.awaitReplicas("front", 4)
+	b.writeFront("2", "replicas: 5, most_replicas: 6")
+	b.awaitFront("2", 5, 6)
+	b.awaitReplicas("front", 5) // The real autoscaler made them.
+	if got := fewest(); got < 3 {
+		b.Errorf("for a moment there were %d replicas", got)
 	}
 }
 

@@ -67,6 +67,7 @@ func (s served) says(command string, wants ...string) (said string) {
 		}
 		if err != nil {
 			err = fmt.Errorf("%w in %s", err, said)
+			time.Sleep(500 * time.Millisecond) // To start a program is more than a look.
 		}
 		return err
 	})

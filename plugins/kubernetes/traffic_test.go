@@ -17,6 +17,8 @@ type traffic struct {
 	requests, failures map[int64]map[string]int
 	// images count by the service that was asked, since somebody took them; where nobody answered, that of no image.
 	images map[string]map[string]int
+	// refusals are requests that no pod had.
+	refusals int
 	// held are assets: while they are named, there are no metrics of what they brought, so that their stages go on for as
 	// long as a test counts requests.
 	held []string
@@ -37,6 +39,7 @@ func (s *traffic) add(at time.Time, service, workload, image string, status int)
 	}
 	s.images[service][image]++
 	if workload == "" {
+		s.refusals++
 		return
 	}
 	for _, counts := range []map[int64]map[string]int{s.requests, s.failures} {
@@ -57,6 +60,26 @@ func (s *traffic) take(service string) (images map[string]int) {
 	images = s.images[service]
 	delete(s.images, service)
 	return images
+}
+
+// forget drops what was counted until now.
+func (s *traffic) forget() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.refusals = 0
+	clear(s.failures)
+}
+
+// troubles counts how many requests had no pod, and how many an error.
+func (s *traffic) troubles() (refusals, errors int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, counts := range s.failures {
+		for _, count := range counts {
+			errors += count
+		}
+	}
+	return s.refusals, errors
 }
 
 // ServeHTTP answers Lehr's questions for metrics: of the workload that the scopes of a side name.

@@ -3,13 +3,13 @@ package faults
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/pgserver"
 )
 
@@ -30,17 +30,6 @@ func probe(address, path string, status int, says string) func() string {
 	}
 }
 
-// freeAddress is one of this machine that nobody listens on now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	return socket.Addr().String()
-}
-
 // A database that is killed, and one that stands still, makes a replica unready
 // and not dead; when it is back, so is the replica.
 func TestDatabaseAwayIsUnreadyAndAlive(t *testing.T) {
@@ -49,7 +38,7 @@ func TestDatabaseAwayIsUnreadyAndAlive(t *testing.T) {
 	database.Start()
 	w := newWorld(t, partition{name: "shared"})
 	w.want(values{"a": 1})
-	monitoring := freeAddress(t)
+	monitoring := freeport.Address(t)
 	w.serve("--database", database.Database(), "--metrics", monitoring)
 	w.converges(values{"a": 1})
 	w.await("it is ready", probe(monitoring, "/readyz", 200, "ready"))

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"lehr.dev/test/freeport"
 )
 
 // measured returns the value of a metric, as a scrape shows it; -1: it does not.
@@ -44,7 +46,7 @@ func TestExitIsSeenAtOnce(t *testing.T) {
 	w := newWorld(t, partition{name: "hints", plugins: "Job: {run: lehr-process}"})
 	w.jobs["one"] = job{Replicas: 2}
 	w.want(values{})
-	monitoring := freeAddress(t)
+	monitoring := freeport.Address(t)
 	w.serve("--sweep", "10m", "--metrics", monitoring)
 	w.await("all processes run", w.runs(2))
 	w.await("hints are relied on", func() string {

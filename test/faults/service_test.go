@@ -3,8 +3,6 @@ package faults
 import (
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"testing"
 
 	"lehr.dev/examples/shakespeare"
+	"lehr.dev/test/freeport"
 )
 
 // service is a world with the partition of the example in it: clusters of real
@@ -74,10 +73,10 @@ func newService(t *testing.T) *service {
 	example(t)
 	s := &service{world: newWorld(t, partition{name: "shakespeare"})}
 	s.identity = fmt.Sprintf("shakespeare-%d-%d", os.Getpid(), services.Add(1))
-	s.port = freePorts(t)
+	s.port = freeport.Row(t, row)
 	s.manifest = manifest{version: "v1"}
 	for _, name := range []string{"a", "b"} {
-		s.manifest.clusters = append(s.manifest.clusters, cluster{name: name, port: freePorts(t), replicas: full})
+		s.manifest.clusters = append(s.manifest.clusters, cluster{name: name, port: freeport.Row(t, row), replicas: full})
 	}
 	for _, remains := range []string{"web.star", "lehr.yaml"} {
 		if err := os.Remove(filepath.Join(s.folder, remains)); err != nil {
@@ -147,34 +146,4 @@ func (s *service) resize(cluster string, replicas int) {
 		m.cluster(cluster).replicas = replicas
 		return m
 	})
-}
-
-var portsTaken atomic.Int32
-
-// freePorts finds a row of free ports below the range that the system hands
-// out by itself, and hands out none twice.
-func freePorts(t *testing.T) int {
-	t.Helper()
-	const first, last, tries = 18000, 32000, 200
-	places := (last - first) / row
-	portsTaken.CompareAndSwap(0, rand.Int32N(int32(places))+1)
-	for range tries {
-		port := first + int(portsTaken.Add(1))%places*row
-		if rowFree(port) {
-			return port
-		}
-	}
-	t.Fatalf("found no %d free ports in a row between %d and %d", row, first, last)
-	return 0
-}
-
-func rowFree(port int) bool {
-	for i := range row {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-		if err != nil {
-			return false
-		}
-		defer listener.Close()
-	}
-	return true
 }

@@ -3,10 +3,12 @@ package login
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/pgserver"
 )
 
@@ -272,7 +274,7 @@ func TestSessionsAreEveryReplicas(t *testing.T) {
 	shared := database.Database()
 	w.serve("--database", shared)
 	other := *w
-	other.url, other.store = "https://localhost:"+freePort(t), w.store+".other"
+	other.url, other.store = "https://localhost:"+strconv.Itoa(freeport.Row(t, 1)), w.store+".other"
 	// Both go by one URL, as behind a balancer.
 	other.serve("--database", shared, "--url", w.url)
 	ann := w.person("ann")

@@ -25,6 +25,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,6 +34,7 @@ import (
 
 	"lehr.dev/test/building"
 	"lehr.dev/test/canary"
+	"lehr.dev/test/freeport"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -197,7 +199,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, provider: newProvider(t), folder: t.TempDir(), url: "https://localhost:" + freePort(t)}
+	w := &world{T: t, provider: newProvider(t), folder: t.TempDir(), url: "https://localhost:" + strconv.Itoa(freeport.Row(t, 1))}
 	w.store = filepath.Join(w.folder, "lehr.db")
 	w.certify("localhost", "lehr.test")
 	w.write("secret", "secret of the web client\n")
@@ -268,18 +270,6 @@ func (w *world) write(name, text string) {
 	if err := os.WriteFile(filepath.Join(w.folder, name), []byte(text), 0o600); err != nil {
 		w.Fatal(err)
 	}
-}
-
-// freePort is one that nothing listens on now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	_, port, _ := net.SplitHostPort(socket.Addr().String())
-	return port
 }
 
 // certify writes a certificate of the names, which w's people believe.

@@ -8,12 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +26,7 @@ import (
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/ground/schema"
+	"lehr.dev/test/freeport"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -92,12 +93,7 @@ func (p *process) start() {
 	for range tries {
 		port := p.port
 		if port == "" {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				p.t.Fatal(err)
-			}
-			_, port, _ = net.SplitHostPort(listener.Addr().String())
-			listener.Close()
+			port = strconv.Itoa(freeport.Row(p.t, 1))
 		}
 		p.command = exec.Command(p.program, p.arguments(port)...)
 		p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

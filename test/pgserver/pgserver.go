@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // to execute and query
+
+	"lehr.dev/test/freeport"
 )
 
 // Server is a PostgreSQL server, or the place of one that does not run.
@@ -135,12 +136,7 @@ func place(t Bed, bin string) *Server {
 			t.Fatal(err)
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.port = listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
+	s.port = freeport.Row(t, 1)
 	return s
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,29 +128,4 @@ func runs(service, drain string, wanted func(cluster string) string) string {
 		}
 	}
 	return ""
-}
-
-// freePorts finds a row of free ports, below those that the system hands out itself.
-func freePorts(t *testing.T, row int) int {
-	t.Helper()
-	const first, last, tries = 18000, 32000, 200
-	for range tries {
-		port := first + rand.IntN(last-first-row)
-		if rowFree(port, row) {
-			return port
-		}
-	}
-	t.Fatalf("found no %d free ports in a row", row)
-	return 0
-}
-
-func rowFree(port, row int) bool {
-	for i := range row {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-		if err != nil {
-			return false
-		}
-		defer listener.Close()
-	}
-	return true
 }

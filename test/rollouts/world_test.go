@@ -15,6 +15,7 @@ import (
 
 	"lehr.dev/examples/shakespeare"
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/test/freeport"
 )
 
 // world is the service in ten clusters, what watches it, and who rolls it out.
@@ -100,7 +101,7 @@ func newWorld(t *testing.T) *world {
 	startReaper(t)
 	w := &world{T: t, whole: t, folder: t.TempDir(), programs: t.TempDir(), service: serviceOf(os.Getpid()), drain: "400ms"}
 	build(t, w.programs)
-	w.port = freePorts(t, clusters+1)
+	w.port = freeport.Row(t, clusters+1)
 	w.watching = w.port + clusters
 	t.Cleanup(func() {
 		for _, f := range frontends(w.service) {

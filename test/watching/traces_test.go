@@ -21,6 +21,8 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"lehr.dev/test/freeport"
 )
 
 // collector takes what a server sends by OTLP over HTTP.
@@ -286,7 +288,7 @@ func TestCollectorsThatFailDelayNothing(t *testing.T) {
 	hung := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
 	t.Cleanup(func() { close(hung); hangs.Close() })
-	for name, url := range map[string]string{"it hangs": hangs.URL, "it is away": "http://" + freeAddress(t)} {
+	for name, url := range map[string]string{"it hangs": hangs.URL, "it is away": "http://" + freeport.Address(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
 			t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50")

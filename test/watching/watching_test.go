@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	"lehr.dev/internal/app"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/test/building"
+	"lehr.dev/test/freeport"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -75,16 +75,6 @@ func fetch(url string) (string, error) {
 		err = fmt.Errorf("%s: %s", answer.Status, body)
 	}
 	return string(body), err
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	return socket.Addr().String()
 }
 
 // world is a real server of what lehr init writes, enforced.
@@ -154,7 +144,7 @@ func newWorld(t *testing.T, arguments ...string) world {
 	if testing.Short() {
 		t.Skip("builds and runs the real programs")
 	}
-	w := world{folder: t.TempDir(), metrics: freeAddress(t), environment: append(os.Environ(), "LEHR_STORE=")}
+	w := world{folder: t.TempDir(), metrics: freeport.Address(t), environment: append(os.Environ(), "LEHR_STORE=")}
 	err := programs()
 	if err == nil {
 		err = os.CopyFS(filepath.Join(w.folder, "bin"), os.DirFS(built))
@@ -311,7 +301,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 func TestAlertFires(t *testing.T) {
 	prometheus := program(t, "prometheus")
 	w := newWorld(t)
-	folder, address := t.TempDir(), freeAddress(t)
+	folder, address := t.TempDir(), freeport.Address(t)
 	rules := regexp.MustCompile(`for: \w+`).ReplaceAllString(read(t, filepath.Join(shipped, "alerts.yaml")), "for: 0s")
 	for name, text := range map[string]string{
 		"alerts.yaml": rules,

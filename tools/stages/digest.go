@@ -8,41 +8,62 @@ import (
 	"strings"
 )
 
-// Limits of a digest: the lines before and after each failure, the lines of a stage, the bytes of
-// a line. What a test logs stands before the line that says it failed where tests are run with -v.
+// Limits of a digest: the lines before and after each failure, and the bytes of a line. What a test
+// logs stands before the line that says it failed where tests are run with -v.
 const (
 	digestBefore = 6
 	digestAfter  = 12
-	digestLines  = 80
-	digestWidth  = 400
+	digestWidth  = 240
+	// digestBytes is how much all digests of a run have together: the end of a run's output is often all
+	// that is kept of it.
+	digestBytes = 6000
 )
 
-// failure matches a line of a log that a failure begins with.
-var failure = regexp.MustCompile(`^\s*--- FAIL|^FAIL\s|^panic:|^fatal error:|^make: \*\*\*|^\S+\.go:\d+:\d+: `)
+var (
+	// failure matches a line of a log that a failure begins with. A script says at its end what failed.
+	failure = regexp.MustCompile(`^\s*--- FAIL|^\s*FAIL: |^FAIL\s|^panic:|^fatal error:|^make: \*\*\*|^\S+\.go:\d+:\d+: `)
+	// passed matches a line that says only that something did not fail.
+	passed = regexp.MustCompile(`^ok\s|^\?\s|^\s*--- (PASS|SKIP)|^=== `)
+)
 
-// digest returns what a log says of failures: the lines that begin one and some lines after
-// each, for a whole log may be longer than what is kept of a run. It ends with the last
-// lines of a log that names no failure.
-func digest(log string) string {
+// digest returns what a log says of failures, in at most so many bytes: the lines that begin one
+// and some lines around each, for a whole log may be longer than what is kept of a run. The more
+// failures, the fewer lines around each. It ends with the last lines of a log that names no failure.
+func digest(log string, most int) string {
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = shorten(line)
+	}
+	text := ""
+	for around := digestAfter; around >= 0; around-- {
+		text = linesAround(lines, around)
+		if len(text) <= most {
+			return text
+		}
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// linesAround returns the lines that begin a failure with some lines around each.
+func linesAround(lines []string, around int) string {
 	var told []string
 	next := 0 // the first line that is not told yet
 	for i, line := range lines {
 		if !failure.MatchString(line) {
 			continue
 		}
-		start, until := max(next, i-digestBefore), min(len(lines), i+digestAfter+1)
-		for next = start; next < until; next++ {
-			told = append(told, shorten(lines[next]))
+		start, until := max(next, i-min(around, digestBefore)), min(len(lines), i+around+1)
+		if start > next && next > 0 {
+			told = append(told, "…")
+		}
+		for next = max(next, start); next < until; next++ {
+			if !passed.MatchString(lines[next]) {
+				told = append(told, lines[next])
+			}
 		}
 	}
 	if len(told) == 0 {
-		for _, line := range lines[max(0, len(lines)-digestAfter):] {
-			told = append(told, shorten(line))
-		}
-	}
-	if more := len(told) - digestLines; more > 0 {
-		told = append(told[:digestLines], fmt.Sprintf("… and %d lines more", more))
+		told = lines[max(0, len(lines)-around-1):]
 	}
 	return strings.Join(told, "\n")
 }
@@ -61,6 +82,6 @@ func printDigests(failed []string) {
 		if err != nil {
 			continue // It did not begin.
 		}
-		fmt.Printf("\n== %s failed:\n%s\n", name, digest(string(log)))
+		fmt.Printf("\n== %s failed:\n%s\n", name, digest(string(log), digestBytes/len(failed)))
 	}
 }

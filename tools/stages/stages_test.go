@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,9 +251,9 @@ func TestDigest(t *testing.T) {
 	log := strings.Repeat("a line of no interest\n", 1000) +
 		strings.Repeat("=== RUN\n", digestBefore-1) + "    one_test.go:2: what it logged before, with -v\n" +
 		"--- FAIL: TestOne (0.01s)\n    one_test.go:3: it is 1\n" + strings.Repeat("    more\n", 20) +
-		"ok  \tlehr.dev/other\t1s\n" + strings.Repeat("ok\n", digestBefore-1) + strings.Repeat("x", 2*digestWidth) + "\n" +
+		"ok  \tlehr.dev/other\t1s\n" + strings.Repeat("ok  \tlehr.dev/more\n", digestBefore-1) + strings.Repeat("x", 2*digestWidth) + "\n" +
 		"FAIL\tlehr.dev/one\t1s\n"
-	told := digest(log)
+	told := digest(log, digestBytes)
 	for _, want := range []string{"what it logged before", "--- FAIL: TestOne", "it is 1", "FAIL\tlehr.dev/one"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("the digest has no %q:\n%s", want, told)
@@ -261,12 +262,24 @@ func TestDigest(t *testing.T) {
 	if strings.Contains(told, "no interest") || strings.Contains(told, "lehr.dev/other") {
 		t.Errorf("the digest tells of what did not fail:\n%s", told)
 	}
-	if told := digest("step one\nstep two: command not found\n"); !strings.Contains(told, "command not found") {
+	if told := digest("step one\nstep two: command not found\n", digestBytes); !strings.Contains(told, "command not found") {
 		t.Errorf("a log that names no failure ends with %q", told)
 	}
-	long := digest(strings.Repeat("--- FAIL: TestMany\n", 1000))
-	if lines := strings.Count(long, "\n"); lines > digestLines {
-		t.Errorf("a digest of %d lines", lines)
+	// However much failed, each failure is named as long as there is room.
+	var many strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&many, "    --- FAIL: TestMany/%d\n", i)
+		for range 40 {
+			fmt.Fprintln(&many, strings.Repeat("y", 2*digestWidth))
+		}
+	}
+	many.WriteString("        > lehr why web\n        FAIL: scripts/one.txtar:7: no match\n")
+	long := digest(many.String(), 2000)
+	if len(long) > 2000+len("…") || !strings.Contains(long, "TestMany/29") || !strings.Contains(long, "one.txtar:7") {
+		t.Errorf("a digest of %d bytes:\n%s", len(long), long)
+	}
+	if long := digest(strings.Repeat("--- FAIL: TestMany\n", 1000), 2000); len(long) > 2000+len("…") {
+		t.Errorf("a digest of %d bytes", len(long))
 	}
 }
 

@@ -82,6 +82,8 @@ type Facts struct {
 	Windows []Window
 	// Others are the partitions that Checks ask about.
 	Others map[intent.PartitionID]Other
+	// Trains has the train of each environment that Checks ask about.
+	Trains map[Environment]Train
 	// Answers from outside, by question, and what of the asset those checks look
 	// at that ask.
 	Answers map[Question]Answer

@@ -20,6 +20,7 @@ const (
 	KindCalendar   = "calendar"
 	KindRate       = "rate"
 	KindPartition  = "partition"
+	KindTrain      = "train"
 	KindQuery      = "query"
 	KindAlerts     = "alerts"
 	KindPeak       = "peak"
@@ -35,7 +36,9 @@ type Configured struct {
 	// Rate is set for a rate limit.
 	// Partition is the other one that it asks about, if any.
 	Partition intent.PartitionID
-	Rate      *intentpb.Rate
+	// Environment whose trains it asks about; zero: none.
+	Environment Environment
+	Rate        *intentpb.Rate
 	// Question that it asks outside; nil: none. Its answer is a fact.
 	Question *Question
 	// Protection is how it asks of each push by itself; nil: it does not.
@@ -91,6 +94,8 @@ func Configure(c *intentpb.Check, types *rule.Environment) *Configured {
 		configured.rate(kind.Rate)
 	case *intentpb.Check_Partition:
 		configured.partition(kind.Partition)
+	case *intentpb.Check_Train:
+		configured.train(kind.Train)
 	case *intentpb.Check_Query:
 		err = configured.metric(kind.Query, subjectType(c, types), types)
 	case *intentpb.Check_Alerts:
@@ -139,6 +144,8 @@ func KindOf(c *intentpb.Check) string {
 		return KindRate
 	case *intentpb.Check_Partition:
 		return KindPartition
+	case *intentpb.Check_Train:
+		return KindTrain
 	case *intentpb.Check_Query:
 		return KindQuery
 	case *intentpb.Check_Alerts:

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -16,10 +17,40 @@ type Assets struct {
 	Members []intent.Member
 	// Good of them are in sync with what head says, and not unhealthy.
 	Good int
+	// Lacking are the first of those that are not good, in the order of their ids.
+	Lacking []LackingAsset
 	// Content is the digest of what they are to be.
 	Content intent.Digest
+	// Stuck: one of them has what head says, is unhealthy, and no push is going to change that.
+	Stuck bool
 	// Failing: one of them has what head says and is unhealthy, or its pushes fail.
 	Failing bool
+}
+
+// LackingAsset is an asset that is not good with what head says, and why.
+type LackingAsset struct {
+	Asset intent.AssetID
+	// State of its last report; StateUnseen: it has none of what head says.
+	State intent.State
+	// Waiting is what is most in its way; the kind is empty: nothing is.
+	Waiting intent.WaitingOn
+	Health  intent.Health
+}
+
+// mostLacking assets of an environment are listed.
+const mostLacking = 3
+
+// Words say for people why it is not good.
+func (l *LackingAsset) Words() string {
+	switch {
+	case l.Waiting.Kind != "":
+		return fmt.Sprintf("%s waits (%s): %s", l.Asset, l.Waiting.Kind, l.Waiting.Reason)
+	case l.Health.State == intent.Unhealthy:
+		return fmt.Sprintf("%s is unhealthy: %s", l.Asset, l.Health.Reason)
+	case l.State == intent.StateUnseen:
+		return fmt.Sprintf("%s is not compared with production yet", l.Asset)
+	}
+	return fmt.Sprintf("%s is %s", l.Asset, l.State)
 }
 
 // AllGood reports whether there are assets, and all of them are good.
@@ -59,14 +90,21 @@ func (r *Reader) assets(ctx context.Context, place *Place) (Assets, error) {
 		parts.Add([]byte(m.Asset))
 		parts.Add(m.Effective[:])
 		report, err := r.Store.Report(ctx, place.Partition.ID, m.Asset)
-		if fault.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			return a, err
 		}
-		if report.Effective != m.Effective {
+		if err != nil || report.Effective != m.Effective {
+			a.addLacking(LackingAsset{Asset: m.Asset, State: intent.StateUnseen})
 			continue
+		}
+		isStill := report.State == intent.StateInSync || report.State == intent.StateWaiting && len(report.Waiting) > 0 && report.Waiting[0].Kind == intent.WaitUnknown
+		a.Stuck = a.Stuck || report.Health.State == intent.Unhealthy && isStill
+		if report.Health.State == intent.Unhealthy || report.State != intent.StateInSync {
+			lacking := LackingAsset{Asset: m.Asset, State: report.State, Health: report.Health}
+			if len(report.Waiting) > 0 {
+				lacking.Waiting = report.Waiting[0]
+			}
+			a.addLacking(lacking)
 		}
 		switch {
 		case report.Health.State == intent.Unhealthy:
@@ -80,6 +118,12 @@ func (r *Reader) assets(ctx context.Context, place *Place) (Assets, error) {
 	}
 	a.Content = parts.Sum()
 	return a, nil
+}
+
+func (a *Assets) addLacking(l LackingAsset) {
+	if len(a.Lacking) < mostLacking {
+		a.Lacking = append(a.Lacking, l)
+	}
 }
 
 // match lists the assets of a place at head.
@@ -165,6 +209,11 @@ func (p *Place) covers(revision string) bool {
 		}
 	}
 	return false
+}
+
+// AwaitsHead reports whether head is known not to have what the document says now.
+func (p *Place) AwaitsHead() bool {
+	return !p.InRepository && p.Revision != "" && !p.covers(p.Revision)
 }
 
 // reached reports whether a revision of a place's document is another one, or comes after it. Of a

@@ -287,7 +287,7 @@ func (g *gathering) stay(row *intent.DeliveryRecord) {
 		e.Stays[n-1].End = row.At
 	}
 	delete(g.contents, row.Environment)
-	e.Stays = append(e.Stays, promotion.Stay{VersionName: g.fullName(row.Version), Start: row.At, Back: row.Back})
+	e.Stays = append(e.Stays, promotion.Stay{VersionName: g.fullName(row.Version), Start: row.At, Back: row.Back, Found: row.Kind == intent.DeliveryFound})
 	switch {
 	case row.Kind == intent.DeliveryPromotion:
 		g.promoted[row.Environment] = true

@@ -236,7 +236,14 @@ func granted(policy *intentpb.Policy, home intent.PartitionID, application strin
 		if g.GetPartition() != string(home) || g.GetApplication() != application || g.GetDocument() != e.GetDocument() {
 			continue
 		}
-		if within(g.GetPointers(), e.GetPointer()) && (e.GetDigestPointer() == "" || within(g.GetPointers(), e.GetDigestPointer())) {
+		parameters := e.GetTask().GetParametersPointer()
+		if parameters != "" && g.GetInRepository() {
+			continue // A commit brings a version and its digest only.
+		}
+		isWithin := !slices.ContainsFunc([]string{e.GetPointer(), e.GetDigestPointer(), parameters}, func(pointer string) bool {
+			return pointer != "" && !within(g.GetPointers(), pointer)
+		})
+		if isWithin {
 			return g
 		}
 	}

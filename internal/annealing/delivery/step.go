@@ -158,6 +158,10 @@ func (d *Deliverer) attemptOf(ctx context.Context, m *Moment, place *Place, fact
 		patience = retry.AsDuration()
 	}
 	row.Content = place.Assets.Content
+	if place.Spec.GetTask() != nil && place.Assets.Stuck {
+		row.Reason = fmt.Sprintf("the task failed for it: %d of %d assets are good", place.Assets.Good, len(place.Assets.Members))
+		return row, true, nil // A program that failed does not run again unasked.
+	}
 	row.Reason = fmt.Sprintf("%d of %d assets are good with it after %s", place.Assets.Good, len(place.Assets.Members), patience)
 	return row, place.Assets.Failing && m.Facts.Now.Sub(begunAt(m.Records, stay.Start, latest)) >= patience, nil
 }
@@ -335,6 +339,13 @@ func editOf(m *Moment, place *Place, outcome *promotion.Outcome, decision *promo
 		}
 		edit.Operations = append(edit.Operations, document.Operation{Path: pointer, Value: digest})
 	}
+	if pointer := place.Spec.GetTask().GetParametersPointer(); pointer != "" && outcome.Run != nil {
+		parameters, err := json.Marshal(parametersOf(m, outcome.Run))
+		if err != nil {
+			return nil, fault.New(fault.Internal, "the parameters of the task %s cannot be encoded: %w", place.Spec.GetName(), err)
+		}
+		edit.Operations = append(edit.Operations, document.Operation{Path: pointer, Value: parameters})
+	}
 	if len(edit.Operations) == 0 {
 		return nil, nil
 	}
@@ -349,6 +360,9 @@ func reasonOf(m *Moment, place *Place, outcome *promotion.Outcome, decision *pro
 		promotion.WentBack: "what it had is bad, and this was good there last", promotion.FollowsRollout: "a rollout went back to it",
 	}[outcome.Why]
 	reason := fmt.Sprintf("%s of %s gets %s: %s", name, m.Spec.GetName(), outcome.Wants.Name, text)
+	if run := outcome.Run; run != nil {
+		return clip(fmt.Sprintf("%s of %s runs for %s, %s", name, m.Spec.GetName(), outcome.Wants.Name, parametersOf(m, run).Reason))
+	}
 	if outcome.Why != promotion.LetIn {
 		return clip(reason)
 	}

@@ -26,6 +26,8 @@ var (
 		promotion.SaysNo: "says-no", promotion.LineUnreadable: "line-unreadable", promotion.NotReleased: "not-released", promotion.InAborted: "release-aborted",
 		promotion.InSkipped: "release-skipped", promotion.InHeld: "release-held", promotion.BehindHeld: "behind-held", promotion.FirstUnreadable: "first-unreadable",
 		promotion.FailedThere: "failed-there", promotion.WentBackThere: "went-back", promotion.TooFarAhead: "too-far-ahead",
+		promotion.NotRun: "not-run", promotion.Running: "running", promotion.TaskFailed: "task-failed", promotion.NotNext: "not-next", promotion.NotGoodBefore: "not-good-before",
+		promotion.NotFailedThere: "not-failed",
 	}
 	asideWords = map[ordering.Cause]string{
 		ordering.NoMatch: "no-match", ordering.NotAVersion: "not-a-version", ordering.Prerelease: "prerelease", ordering.NotKnown: "not-known",

@@ -98,6 +98,12 @@ func (r *reader) ready(ctx context.Context, g *observation, collected *gathered,
 			}
 			all.partitions[id] = r.other(ctx, id, g)
 		}
+		if e := ready.Environment; e != (check.Environment{}) {
+			if all.trains == nil {
+				all.trains = map[check.Environment]check.Train{}
+			}
+			all.trains[e] = r.train(ctx, e, g)
+		}
 		if ready.Question != nil || ready.Protection != nil {
 			if all.own == nil {
 				all.own = map[*check.Configured]check.Own{}

@@ -5,6 +5,7 @@ import (
 
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/pluginhost/plugin"
+	"lehr.dev/internal/store"
 )
 
 // push is a push under way or in doubt.
@@ -34,4 +35,4 @@ type push struct {
 }
 
 // settledEnding closes a push whose end was lost.
-const settledEnding plugin.Ending = "settled"
+const settledEnding plugin.Ending = store.EndingSettled

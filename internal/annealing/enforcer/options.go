@@ -87,6 +87,9 @@ type Options struct {
 	// Beside are the pushes that others have under way, for a plan: they fill budgets and
 	// rate limits. It is empty where pushes are made.
 	Beside []store.OpenPush
+	// Train says which train of releases is in an environment of the partition; nil: nobody
+	// knows, and checks that ask are broken.
+	Train func(ctx context.Context, e check.Environment) check.Train
 	// Outside answers what checks ask of monitoring; nil: nobody is asked. It
 	// returns within some seconds.
 	Outside func(ctx context.Context, q check.Question) (check.Answer, error)

@@ -34,13 +34,15 @@ type outputWriter struct {
 	// unsaved are the assets whose outputs the document may not have.
 	unsaved map[intent.AssetID]bool
 	dampers map[outputs.ID]*outputs.Damper
+	// damped is when outputs of assets that keep changing may be written, by asset. What others tell does not wait for it.
+	damped map[intent.AssetID]time.Time
 	// problems of outputs that are not taken up, by asset.
 	problems map[intent.AssetID][]intent.OutputProblem
 	// moved: the partition changed since the document was read, and maybe the document.
 	moved   bool
 	readAt  time.Time
 	writing bool
-	// next is when the next write may begin, after one that failed or was damped.
+	// next is when the next write may begin, after one that failed.
 	next time.Time
 }
 
@@ -56,7 +58,7 @@ const (
 
 func newOutputWriter() outputWriter {
 	return outputWriter{
-		latest: outputsByAsset{}, unsaved: map[intent.AssetID]bool{},
+		latest: outputsByAsset{}, unsaved: map[intent.AssetID]bool{}, damped: map[intent.AssetID]time.Time{},
 		dampers: map[outputs.ID]*outputs.Damper{}, problems: map[intent.AssetID][]intent.OutputProblem{},
 	}
 }
@@ -148,20 +150,39 @@ func (w *outputWriter) due(now time.Time) bool {
 	if w.writing || now.Before(w.next) {
 		return false
 	}
-	return len(w.unsaved) > 0 || w.moved && len(w.latest) > 0 && now.Sub(w.readAt) >= outputReread
+	end := w.dampedUntil()
+	return len(w.unsaved) > 0 || !end.IsZero() && !now.Before(end) || w.moved && len(w.latest) > 0 && now.Sub(w.readAt) >= outputReread
+}
+
+// dampedUntil is when the first output that keeps changing may be written; zero: there is none.
+func (w *outputWriter) dampedUntil() (first time.Time) {
+	for _, end := range w.damped {
+		if first.IsZero() || end.Before(first) {
+			first = end
+		}
+	}
+	return first
 }
 
 // pause until something is to be done; negative: nothing is.
 func (w *outputWriter) pause(now time.Time) time.Duration {
-	switch {
-	case w.writing:
+	if w.writing {
 		return -1
-	case len(w.unsaved) > 0:
-		return max(0, w.next.Sub(now))
-	case w.moved && len(w.latest) > 0:
-		return max(0, w.readAt.Add(outputReread).Sub(now), w.next.Sub(now))
 	}
-	return -1
+	var at time.Time
+	switch end := w.dampedUntil(); {
+	case len(w.unsaved) > 0:
+		at = now
+	case w.moved && len(w.latest) > 0:
+		if at = w.readAt.Add(outputReread); !end.IsZero() && end.Before(at) {
+			at = end
+		}
+	case !end.IsZero():
+		at = end
+	default:
+		return -1
+	}
+	return max(0, at.Sub(now), w.next.Sub(now))
 }
 
 // outputEdit is one write of the document, and what came of it.
@@ -174,19 +195,28 @@ type outputEdit struct {
 	// changed are the outputs that were written, and waiting those that keep changing.
 	changed []outputs.ID
 	waiting map[intent.AssetID][]intent.OutputProblem
-	until   time.Time
-	err     error
+	// damped is when the first of these may be written, by asset.
+	damped map[intent.AssetID]time.Time
+	err    error
 }
 
 // begin takes what is to be written.
 func (w *outputWriter) begin(now time.Time) *outputEdit {
-	edit := &outputEdit{current: outputsByAsset{}, dampers: map[outputs.ID]outputs.Damper{}, waiting: map[intent.AssetID][]intent.OutputProblem{}}
+	edit := &outputEdit{current: outputsByAsset{}, dampers: map[outputs.ID]outputs.Damper{}, waiting: map[intent.AssetID][]intent.OutputProblem{}, damped: map[intent.AssetID]time.Time{}}
 	if w.moved && now.Sub(w.readAt) >= outputReread {
 		maps.Copy(edit.current, w.latest)
 	} else {
 		for id := range w.unsaved {
 			edit.current[id] = w.latest[id]
 		}
+		for id, end := range w.damped {
+			if !now.Before(end) {
+				edit.current[id] = w.latest[id]
+			}
+		}
+	}
+	for id := range edit.current {
+		delete(w.damped, id)
 	}
 	for id, damper := range w.dampers {
 		if _, ok := edit.current[id.Asset]; ok {
@@ -253,8 +283,8 @@ func (edit *outputEdit) operations(now time.Time) (operations []document.Operati
 			edit.waiting[id] = append(edit.waiting[id], intent.OutputProblem{
 				Name: name, Kind: intent.OutputChanging, Until: end, Reason: damper.Reason(output),
 			})
-			if edit.until.IsZero() || end.Before(edit.until) {
-				edit.until = end
+			if first := edit.damped[id]; first.IsZero() || end.Before(first) {
+				edit.damped[id] = end
 			}
 		}
 		operations = append(operations, outputs.Changes(id, stored, current)...)
@@ -280,7 +310,8 @@ func (e *Enforcer) startOutputs(ctx context.Context) {
 func (e *Enforcer) savedOutputs(edit *outputEdit) {
 	now := e.now()
 	w := &e.outputs
-	w.writing, w.next, w.readAt = false, edit.until, now
+	w.writing, w.next, w.readAt = false, time.Time{}, now
+	maps.Copy(w.damped, edit.damped)
 	if edit.err == nil {
 		w.stored = edit.stored
 		for _, id := range edit.changed {
@@ -302,14 +333,10 @@ func (e *Enforcer) savedOutputs(edit *outputEdit) {
 	}
 }
 
-// reportOutputs has the assets of an edit reported anew where what is in the way changed,
-// and what waits be written when it may.
+// reportOutputs has the assets of an edit reported anew where what is in the way changed.
 func (e *Enforcer) reportOutputs(edit *outputEdit) {
 	for id := range edit.current {
 		problems := edit.waiting[id]
-		if len(problems) > 0 {
-			e.outputs.unsaved[id] = true
-		}
 		if slices.Equal(problems, e.outputs.problems[id]) {
 			continue
 		}

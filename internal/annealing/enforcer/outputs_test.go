@@ -101,6 +101,31 @@ func TestFlappingOutputsAreDamped(t *testing.T) {
 	})
 }
 
+// TestDampedOutputsHoldNoOthers: while the output of one asset keeps changing and waits, what another one tells is
+// written at once.
+func TestDampedOutputsHoldNoOthers(t *testing.T) {
+	simulate(t, func(w *world) {
+		looks := 0
+		w.production.does("db", behaviour{says: func(d *intent.Difference) {
+			looks++
+			withOutputs(intent.Output{Name: "now", Value: fmt.Append(nil, looks)})(d)
+		}})
+		w.production.does("web", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"old"`)})})
+		w.publish(web, db)
+		w.inSync(web)
+		w.pass(20 * time.Minute)
+		if problems := w.report("db").OutputProblems; len(problems) != 1 || !problems[0].Until.After(time.Now().Add(time.Minute)) {
+			t.Fatalf("the output that keeps changing does not wait: %+v", problems)
+		}
+		w.production.does("web", behaviour{says: withOutputs(intent.Output{Name: "address", Value: []byte(`"new"`)})})
+		w.wake("web")
+		w.pass(2 * time.Second)
+		if now := w.outputsNow(); !strings.Contains(now, `"web":{"address":"new"}`) {
+			t.Errorf("2 s later the document has %s", now)
+		}
+	})
+}
+
 // TestNothingIsPushedWithAGap: content that asks for what nobody told waits, and says for
 // what of whom.
 func TestNothingIsPushedWithAGap(t *testing.T) {

@@ -80,7 +80,7 @@ func (e *Enforcer) addChecks(a *asset, facts *check.Facts) {
 	r := &a.requirements
 	facts.Checks, facts.Content, facts.Origin = r.checks, r.content, r.origin
 	facts.Origin.Incarnation = a.difference.Incarnation
-	facts.Back, facts.Others = r.isRollback, r.partitions
+	facts.Back, facts.Others, facts.Trains = r.isRollback, r.partitions, r.trains
 	facts.Windows = e.pushLimits.rates.windowsOf(a)
 	facts.Answers, facts.Own, facts.Stopped = e.inquiries.answers, r.own, a.stopped
 }

@@ -34,6 +34,9 @@ type reader struct {
 	// changed up to lookedAt, all was looked at since.
 	partitions map[intent.PartitionID]check.Other
 	lookedAt   map[intent.PartitionID]intent.Sequence
+	// askTrain says which train is in an environment; nil: nobody knows. trains are the answers.
+	askTrain func(context.Context, check.Environment) check.Train
+	trains   map[check.Environment]knownTrain
 }
 
 // pageSize is how many entries of the store are read at once.
@@ -49,6 +52,7 @@ func newReader(options Options, known *knownWindows) *reader {
 		depends: map[intent.IncarnationID]bool{},
 		checks:  map[checkOf]*check.Configured{}, incarnations: map[intent.IncarnationID]intent.Incarnation{},
 		known: known, partitions: map[intent.PartitionID]check.Other{}, lookedAt: map[intent.PartitionID]intent.Sequence{},
+		askTrain: options.Train, trains: map[check.Environment]knownTrain{},
 	}
 }
 

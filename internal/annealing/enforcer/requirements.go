@@ -44,8 +44,10 @@ type requirements struct {
 	origin  check.Origin
 	// partitions are the partitions that checks ask about.
 	partitions map[intent.PartitionID]check.Other
-	own        map[*check.Configured]check.Own
-	budgets    []store.BudgetUse
+	// trains of the environments that checks ask about.
+	trains  map[check.Environment]check.Train
+	own     map[*check.Configured]check.Own
+	budgets []store.BudgetUse
 	// unhealthy is how many assets may be so, or in flight, by the budget's key.
 	unhealthy map[string]unhealthyIn
 	// windows that a push counts in, and the ended pushes that the store has of

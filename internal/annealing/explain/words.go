@@ -229,6 +229,8 @@ func hintFor(report intent.Report, waiting intent.WaitingOn) string {
 		return "nothing is wrong: it goes on by itself at that time; lehr get pushes --asset " + asset + " lists what was under way"
 	case intent.WaitPartition:
 		return "it goes on by itself once that partition is so; lehr why --partition " + cmp.Or(string(waiting.Partition), "NAME") + " says what it waits for itself"
+	case intent.WaitTrain:
+		return "bring production there yourself, and the train goes on; where policy allows, " + override(asset, waiting.Check) + " has Lehr push it"
 	case intent.WaitPlan:
 		return "nothing is in the way"
 	case intent.WaitAlert:

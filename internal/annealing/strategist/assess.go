@@ -1,6 +1,7 @@
 package strategist
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,15 +27,19 @@ type verdict struct {
 	// next is when it is asked again; zero: never. asking: it is now.
 	next   time.Time
 	asking bool
+	// errors are how many answers in a row were broken. Another process counts anew.
+	errors uint32
 }
 
 // remembered are the last words that a run keeps: who asked anew would ask of what is
-// long ago, and beside assets that have changed since.
+// long ago, and beside assets that have changed since. What began anew goes on from then.
 func remembered(run intent.Rollout) map[verdictKey]*verdict {
 	verdicts := map[verdictKey]*verdict{}
 	for _, v := range run.Progress.Verdicts {
 		if v.Result == "good" || v.Result == "bad" || v.Result == "inconclusive" {
 			verdicts[verdictKey{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v}
+		} else if !v.Restarted.IsZero() {
+			verdicts[verdictKey{run.Run, v.Validation, v.Stage, v.Changed.UnixNano()}] = &verdict{ValidationVerdict: v, next: v.Restarted}
 		}
 	}
 	return verdicts
@@ -96,13 +101,11 @@ func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, r
 		}
 		config := validationOf(v.policy, q.Validation)
 		entry.asking = true
-		request := Assessing{Partition: s.Partition, Run: run, Validation: config, Question: q, Now: now}
+		request := Assessing{Partition: s.Partition, Run: run, Validation: config, Question: q, Restarted: entry.Restarted, Now: now}
 		s.Runtime.Go("validation", func() {
 			s.Runtime.Point("validation")
 			result := s.assess(ctx, request)
-			s.inbox.Put(func() {
-				entry.ValidationVerdict, entry.next, entry.asking = result.ValidationVerdict, result.Next, false
-			})
+			s.inbox.Put(func() { st.answer(entry, request, result) })
 		})
 	}
 	for key, v := range st.verdicts {
@@ -110,6 +113,74 @@ func (s *Strategist) ask(ctx context.Context, v *view, name string, st *state, r
 			delete(st.verdicts, key)
 		}
 	}
+}
+
+// answer takes up what a validation found. What is bad begins anew, while the run has retries left of it.
+func (st *state) answer(entry *verdict, request Assessing, result Assessed) {
+	restarted, found, record := entry.Restarted, entry.Found, entry.Record
+	entry.ValidationVerdict, entry.next, entry.asking = result.ValidationVerdict, result.Next, false
+	entry.Restarted, entry.Found = restarted, found
+	key := retryKey{request.Run.Run, request.Question.Validation}
+	used, most := st.retries[key], int(request.Validation.GetRetries())
+	entry.countErrors(request, result)
+	switch {
+	case entry.Result == "bad" && used < most:
+		st.retries[key] = used + 1
+		cause := entry.Reason
+		entry.Result, entry.Restarted, entry.Found, entry.next, entry.errors = "waiting", request.Now, cause, request.Now, 0
+		entry.Reason = fmt.Sprintf("it begins anew, %d of %d times in this run, after it found: %s", used+1, most, cause)
+	case !restarted.IsZero() && entry.Result != "bad":
+		entry.Record = cmp.Or(entry.Record, record) // That of what it found.
+		entry.Reason = fmt.Sprintf("%s; it began anew, %d of %d times in this run, at %s, after it had found: %s",
+			result.Reason, used, most, restarted.UTC().Format(time.RFC3339), found)
+	}
+}
+
+// countErrors makes what was broken too often in a row bad, where policy says how often that is. What this process could
+// not ask or keep does not count.
+func (v *verdict) countErrors(request Assessing, result Assessed) {
+	if result.Result != "broken" {
+		v.errors = 0
+		return
+	}
+	if result.Unasked {
+		return
+	}
+	v.errors++
+	if limit := request.Validation; limit != nil && limit.Errors != nil && v.errors > *limit.Errors {
+		v.Result, v.next = "bad", time.Time{}
+		v.Reason = fmt.Sprintf("it could not be answered %d times in a row, and errors: %d allows no more: %s", v.errors, *limit.Errors, result.Reason)
+	}
+}
+
+// retryKey names a validation of a run.
+type retryKey struct {
+	run        uint64
+	validation string
+}
+
+func rememberedRetries(run intent.Rollout) map[retryKey]int {
+	retries := map[retryKey]int{}
+	for name, count := range run.Progress.Retries {
+		retries[retryKey{run.Run, name}] = count
+	}
+	return retries
+}
+
+// retriesOf are those of a run, by validation. Those of other runs are forgotten.
+func (st *state) retriesOf(run uint64) map[string]int {
+	var retries map[string]int
+	for key, count := range st.retries {
+		if key.run != run {
+			delete(st.retries, key)
+			continue
+		}
+		if retries == nil {
+			retries = map[string]int{}
+		}
+		retries[key.validation] = count
+	}
+	return retries
 }
 
 func validationOf(policy *intentpb.Policy, name string) *intentpb.Validation {
@@ -129,7 +200,7 @@ const askAgain = 10 * time.Second
 func (s *Strategist) assess(ctx context.Context, request Assessing) Assessed {
 	result, err := s.assessed(ctx, request)
 	if err != nil {
-		result = Assessed{Next: request.Now.Add(askAgain)}
+		result = Assessed{Next: request.Now.Add(askAgain), Unasked: true}
 		result.Result, result.Reason, result.At = "broken", err.Error(), request.Now
 	}
 	result.Validation, result.Stage, result.Changed = request.Question.Validation, request.Stage, request.Changed

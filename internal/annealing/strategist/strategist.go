@@ -79,6 +79,8 @@ type Assessing struct {
 	Run        intent.Rollout
 	Validation *intentpb.Validation
 	conduct.Question
+	// Restarted is when it began anew after it had found what is bad; zero: it did not. Samples of before count no more.
+	Restarted time.Time
 	// Now is when it is asked.
 	Now time.Time
 }
@@ -88,6 +90,8 @@ type Assessed struct {
 	intent.ValidationVerdict
 	// Next is when to ask again; zero: never, for this is the last word.
 	Next time.Time
+	// Unasked reports that this process could not ask, or could not keep the answer. That is not an error of the source.
+	Unasked bool
 	// Record of it, to keep, as store.JudgementBlobs says; nil: there is none.
 	Record []byte
 }
@@ -120,7 +124,9 @@ type state struct {
 	// read: the store was asked what was seen.
 	read     bool
 	verdicts map[verdictKey]*verdict
-	picks    map[string]*picking
+	// retries are how often validations began anew.
+	retries map[retryKey]int
+	picks   map[string]*picking
 	// lastReason is the last reason why it could not be gone on with, and refused why its
 	// document could not be edited.
 	lastReason, refused string
@@ -358,6 +364,7 @@ func (s *Strategist) goOn(ctx context.Context, v *view, name string) (conduct.De
 	st := s.states[name]
 	if st == nil {
 		st = &state{stored: map[intent.AssetID]intent.Observation{}, observations: map[intent.AssetID]intent.Observation{}, verdicts: remembered(v.runs[name]), picks: map[string]*picking{}}
+		st.retries = rememberedRetries(v.runs[name])
 		s.states[name] = st
 	}
 	if err := s.readSeen(ctx, v, name, st); err != nil {

@@ -234,7 +234,7 @@ func (s *Strategist) facts(ctx context.Context, v *view, name string, st *state)
 	lastOrder := uint64(0)
 	if run, ok := v.runs[name]; ok {
 		f.Run, lastOrder = &run, run.Orders
-		f.Verdicts, f.Picked = st.verdictsOf(run), st.picked(run.Run)
+		f.Verdicts, f.Retries, f.Picked = st.verdictsOf(run), st.retriesOf(run.Run), st.picked(run.Run)
 	}
 	for _, o := range v.orders[name] {
 		if o.Number > lastOrder {

@@ -120,6 +120,7 @@ const (
 	WaitCalendar      WaitingKind = "calendar"       // outside its windows, on a holiday, or frozen
 	WaitRate          WaitingKind = "rate"           // as many pushes as are allowed were under way within a time
 	WaitPartition     WaitingKind = "partition"      // another partition is stopped, or not in sync
+	WaitTrain         WaitingKind = "train"          // a train of releases is in its environment, which policy does not enforce meanwhile
 	WaitCondition     WaitingKind = "condition"      // a condition of the policy is not so
 	WaitMetric        WaitingKind = "metric"         // what monitoring measures is not within limits
 	WaitAlert         WaitingKind = "alert"          // an alert is active
@@ -151,7 +152,7 @@ const (
 func WaitingKinds() []WaitingKind {
 	return []WaitingKind{
 		WaitStop, WaitMode, WaitHold, WaitVerification, WaitOrder, WaitCapacity, WaitVersion, WaitOutput, WaitTurndown, WaitApproval, WaitRejected, WaitBudget,
-		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
+		WaitAge, WaitDenied, WaitCalendar, WaitCondition, WaitMetric, WaitAlert, WaitPeak, WaitRate, WaitPartition, WaitTrain, WaitProtection, WaitCheckConfig, WaitPlan, WaitClaim, WaitNotSelected, WaitPluginMissing, WaitPlugin, WaitUnknown,
 		WaitPending, WaitBackoff, WaitNoEffect, WaitQuarantined, WaitMissing, WaitSettling, WaitFlapping, WaitCheckBroken, WaitTarget, WaitStale, WaitStore, WaitGeneration, WaitTurn,
 	}
 }

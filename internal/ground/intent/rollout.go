@@ -141,6 +141,8 @@ type RolloutProgress struct {
 	Fields int `json:"fields,omitempty"`
 	// Verdicts of its validations.
 	Verdicts []ValidationVerdict `json:"verdicts,omitempty"`
+	// Retries are how often each validation began anew, over all stages.
+	Retries map[string]int `json:"retries,omitempty"`
 }
 
 // Wait says for what the run waits; an empty text: for nothing.
@@ -231,6 +233,10 @@ type ValidationVerdict struct {
 	Metrics []MetricVerdict `json:"metrics,omitempty"`
 	// Record is the name of the record with the raw data; empty: there is none.
 	Record string `json:"record,omitempty"`
+	// Restarted is when it began anew after it had found what is bad, as its retries allow, and Found
+	// what that was; zero: it did not.
+	Restarted time.Time `json:"restarted,omitzero"`
+	Found     string    `json:"found,omitempty"`
 }
 
 // MetricVerdict is what is found of one metric.

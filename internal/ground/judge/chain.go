@@ -92,7 +92,7 @@ func split(data []Series, length time.Duration) ([][]Series, error) {
 	}
 	intervals := make([][]Series, number(end)+1)
 	for _, s := range data {
-		concurrent := isConcurrent(usable(inOrder(s.Control), Values), usable(inOrder(s.Experiment), Values))
+		concurrent := isConcurrent(usable(inOrder(s.Control), Values, nil), usable(inOrder(s.Experiment), Values, nil))
 		for i := range intervals {
 			inInterval := func(at time.Time) bool { return !at.Before(start) && number(at) == i }
 			part := Series{Metric: s.Metric, Control: s.Control, Experiment: only(s.Experiment, inInterval)}

@@ -144,6 +144,10 @@ type side struct {
 	// trials: counts are of trials, not of one unit of time each.
 	trials bool
 	broken int
+	// limited are the values, or rates of events, that the limit is of, in the same order; no
+	// more than notFinite of them are in neither values nor counts.
+	limited   []float64
+	notFinite int
 }
 
 // timed: when each sample was taken is known.
@@ -155,20 +159,30 @@ func (s *side) size() int { return max(len(s.values), len(s.counts)) }
 const maxCount = 1 << 53
 
 // usable leaves out what is broken, and counts it. Samples are in order, so those
-// of unknown time come first.
-func usable(samples []Sample, kind Kind) (result side) {
+// of unknown time come first. The limit is nil on a side that it is not of.
+func usable(samples []Sample, kind Kind, limit *Limit) (result side) {
+	keep := func(v float64) {
+		if limit != nil {
+			result.limited = append(result.limited, v)
+		}
+	}
 	for _, s := range samples {
 		v, trials := float64(s.Value), s.trials()
 		result.trials = result.trials || s.Of != nil
-		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0):
+		switch isFinite := !math.IsNaN(v) && !math.IsInf(v, 0); {
+		case !isFinite && limit != nil && limit.NaN:
+			keep(v)
+			result.notFinite++
+		case !isFinite:
 			result.broken++
 		case kind == Values:
+			keep(v)
 			result.values = append(result.values, v)
 			result.times = append(result.times, s.At)
 		case v < 0 || v > maxCount || !(trials >= 0) || trials > maxCount || trials == 0 && v > 0:
 			result.broken++
 		default:
+			keep(Count{v, trials}.rate())
 			result.counts = append(result.counts, Count{v, trials})
 			result.times = append(result.times, s.At)
 		}

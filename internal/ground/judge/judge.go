@@ -208,20 +208,21 @@ func (j judgement) spending() float64 {
 
 func (j judgement) assess(series Series) MetricResult {
 	m := j.metric
-	control, experiment := usable(series.Control, m.Kind), usable(series.Experiment, m.Kind)
+	control, experiment := usable(series.Control, m.Kind, nil), usable(series.Experiment, m.Kind, m.Limit)
 	result := MetricResult{
 		Name: m.Name, Unit: m.Unit, Group: m.Group, Critical: m.Critical, Shadow: m.Shadow,
 		Control: summary(control), Experiment: summary(experiment), Tests: []Test{},
 	}
-	if m.Limit != nil && experiment.size() > 0 {
+	if len(experiment.limited) > 0 {
 		result.Tests = append(result.Tests, j.limit(experiment))
 	}
 	sides := []namedSide{{"control", control}, {"experiment", experiment}}
 	limited := m.Limit != nil && len(series.Control) == 0
 	if limited {
-		sides = sides[1:] // A limit needs no control.
+		// A limit needs no control, and counts what is no number.
+		sides = sides[1:]
 	}
-	switch verdict, reason := j.unusable(sides); {
+	switch verdict, reason := j.unusable(sides, limited); {
 	case limited && reason == "":
 	case reason != "":
 		result.Verdict, result.Why, result.missed = verdict, reason, 3
@@ -241,20 +242,25 @@ type namedSide struct {
 	side side
 }
 
-// unusable says why nothing can be said of sides; empty: it can.
-func (j judgement) unusable(sides []namedSide) (Verdict, string) {
+// unusable says why nothing can be said of sides; empty: it can. Where only the limit is
+// asked, a sample that it counts is of use even if it is no number.
+func (j judgement) unusable(sides []namedSide, limited bool) (Verdict, string) {
 	m := j.metric
 	for _, s := range sides {
-		all := s.side.size() + s.side.broken
+		used := s.side.size()
+		if limited {
+			used = len(s.side.limited)
+		}
+		all := used + s.side.broken
 		switch {
 		case all == 0:
 			return noData(m.NoData, s.name)
 		case j.tooBroken(s.side):
 			return Inconclusive, fmt.Sprintf("%s of the %s's %s cannot be used: no finite %s, more than the share of %s that may be",
 				number(float64(s.side.broken)), s.name, count(all, "sample"), map[Kind]string{Values: "numbers", Events: "counts of trials"}[m.Kind], percent(*m.Broken))
-		case s.side.size() < m.Least:
-			return Inconclusive, fmt.Sprintf("the %s has %s, fewer than %d", s.name, count(s.side.size(), "sample"), m.Least)
-		case m.Kind == Events && total(s.side.counts).Of == 0:
+		case used < m.Least:
+			return Inconclusive, fmt.Sprintf("the %s has %s, fewer than %d", s.name, count(used, "sample"), m.Least)
+		case m.Kind == Events && s.side.notFinite == 0 && total(s.side.counts).Of == 0:
 			return noData(m.NoData, s.name)
 		}
 	}
@@ -277,7 +283,7 @@ func noData(policy Policy, side string) (Verdict, string) {
 }
 
 func summary(s side) Summary {
-	result := Summary{Samples: s.size(), Broken: s.broken}
+	result := Summary{Samples: s.size(), Broken: s.broken + s.notFinite}
 	if len(s.counts) > 0 {
 		sum := total(s.counts)
 		result.Events, result.Of = figure(sum.Events), figure(sum.Of)

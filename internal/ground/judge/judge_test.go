@@ -85,6 +85,13 @@ func TestVerdicts(t *testing.T) {
 	limit := func(above float64, allow, of int) *judge.Limit {
 		return &judge.Limit{Above: &above, Allow: allow, Of: of}
 	}
+	withNaN := func(m *judge.Limit) *judge.Limit {
+		m.NaN = true
+		return m
+	}
+	shareOfNothing := counted(drawn(monday, 10, func(int) float64 { return 1 }), 100)
+	shareOfNothing[4].Value = judge.Number(math.NaN())
+	infinite := drawn(monday, 10, func(int) float64 { return math.Inf(1) })
 	hundredth := func(i int) float64 { return 1 + float64(i)/100 }
 	mostlySlow := func(i int) float64 { return map[bool]float64{true: 1, false: 100}[i%10 < 3] + float64(i)/100 + 0.005 }
 	none := judge.Metric{Unit: "ms", Worse: judge.Higher}
@@ -126,6 +133,15 @@ func TestVerdicts(t *testing.T) {
 		"within a limit, alone":                 {with(func(m *judge.Metric) { m.Limit = limit(500, 0, 0) }), nil, flat, judge.Pass, "0 of 60 samples are above 500 ms"},
 		"within a limit, alone, and too few":    {with(func(m *judge.Metric) { m.Limit = limit(500, 0, 0) }), nil, flat[:3], judge.Inconclusive, "the experiment has 3 samples, fewer than 5"},
 		"the newest of a limit":                 {with(func(m *judge.Metric) { m.Limit = limit(50, 2, 10) }), nil, drawn(monday, 60, func(i int) float64 { return 100 - 1.2*float64(i) }), judge.Pass, "0 of 10 samples"},
+		"no number, which is beyond a limit":    {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 0, 0)) }), nil, nan(3), judge.Fail, "3 of 60 samples are above 500 ms or no number, and 0 may be"},
+		"no number, of the allowed":             {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 20, 0)) }), nil, nan(20), judge.Pass, "20 of 60 samples"},
+		"no number, of the older":               {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 0, 10)) }), nil, nan(20), judge.Pass, "0 of 10 samples"},
+		"nothing but no number":                 {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 0, 0)) }), nil, nan(30)[:1], judge.Fail, "1 of 1 sample is above 500 ms or no number"},
+		"nothing but no number, of the allowed": {with(func(m *judge.Metric) { m.Limit, m.Least = withNaN(limit(500, 1, 0)), 1 }), nil, nan(30)[:1], judge.Pass, "1 of 1 sample"},
+		"no number beside a control":            {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 30, 0)) }), flat, nan(3), judge.Pass, "less than"},
+		"an event that is no number":            {judge.Metric{Limit: withNaN(limit(0.5, 0, 0))}, nil, shareOfNothing, judge.Fail, "1 of 10 samples is above 0.5 or no number"},
+		"infinite, and at least is asked":       {with(func(m *judge.Metric) { m.Limit = &judge.Limit{Below: new(5.0), NaN: true} }), nil, infinite, judge.Pass, "0 of 10 samples"},
+		"infinite, and at most is asked":        {with(func(m *judge.Metric) { m.Limit = withNaN(limit(500, 0, 0)) }), nil, infinite, judge.Fail, "10 of 10 samples"},
 		"a limit beside no data":                {with(func(m *judge.Metric) { m.Limit = limit(110, 0, 0) }), nan(60 / 2), nan(30), judge.Fail, "cannot be used"},
 		"7 of 10 a hundred times as slow":       {none, without(drawn(monday, 10, hundredth)), without(drawn(monday, 10, mostlySlow)), judge.Inconclusive, "it may be chance"},
 		"21 of 30 a hundred times as slow":      {none, without(drawn(monday, 30, hundredth)), without(drawn(monday, 30, mostlySlow)), judge.Fail, "changed by 98.9"},

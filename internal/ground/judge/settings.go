@@ -168,6 +168,8 @@ type Limit struct {
 	// Allow so many samples beyond it, of the newest Of; Of 0: of all.
 	Allow int `json:"allow,omitempty" yaml:"allow"`
 	Of    int `json:"of,omitempty" yaml:"of"`
+	// NaN: a sample that is NaN is beyond it, and none is broken for not being finite.
+	NaN bool `json:"nan,omitempty" yaml:"nan"`
 }
 
 // Range of values.

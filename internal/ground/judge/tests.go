@@ -195,16 +195,13 @@ func (t Test) wouldHave(harm string) string {
 // limit counts samples beyond it: no chance is reckoned with.
 func (j judgement) limit(experiment side) Test {
 	m, l := &j.metric, j.metric.Limit
-	values := experiment.values
-	if m.Kind == Events {
-		values = ratesOf(experiment.counts)
-	}
+	values := experiment.limited
 	if l.Of > 0 && len(values) > l.Of {
 		values = values[len(values)-l.Of:]
 	}
 	violations := 0
 	for _, v := range values {
-		if l.Above != nil && v > *l.Above || l.Below != nil && v < *l.Below {
+		if math.IsNaN(v) || l.Above != nil && v > *l.Above || l.Below != nil && v < *l.Below {
 			violations++
 		}
 	}
@@ -224,6 +221,9 @@ func (j judgement) limit(experiment side) Test {
 			bounds += " or "
 		}
 		bounds += "below " + withUnit(figure(*l.Below), m.Unit)
+	}
+	if l.NaN {
+		bounds += " or no number"
 	}
 	t.Why = fmt.Sprintf("%d of %s %s %s, and %d may be", violations, count(len(values), "sample"), plural(violations, "is", "are"), bounds, l.Allow)
 	return t

@@ -121,6 +121,17 @@ func (t *Table) Match(word string) (kinds []Kind) {
 	return kinds
 }
 
+// IsNamed reports whether a word means a kind to kubectl. A kind that not every cluster has is named by its own name,
+// its usual plural, and its group.
+func IsNamed(word, kind, group string) bool {
+	known := NewTable().Match(word)
+	if len(known) > 0 {
+		return slices.ContainsFunc(known, func(k Kind) bool { return k.Name == kind && k.Group == group })
+	}
+	called := Kind{Name: kind, Group: group, Plural: strings.ToLower(kind) + "s"}
+	return len(NewTable(called).Match(word)) > 0
+}
+
 // isVersion reports whether a word is an API's version, such as v1 or v2beta1.
 func isVersion(word string) bool {
 	return len(word) > 1 && word[0] == 'v' && word[1] >= '0' && word[1] <= '9'

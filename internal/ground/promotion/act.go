@@ -63,8 +63,12 @@ func (d *Decision) checkIn(at int, act Act, place int) error {
 	name := d.app.environments[at].spec.GetName()
 	_, isBad := d.index.marks[at].bad[act.VersionName]
 	stint := d.stint(at, act.VersionName, place)
+	isTask := d.app.environments[at].isTask()
 	switch act.Kind {
 	case Pin, SkipTo, RollBack:
+		if isTask && act.Kind != Pin {
+			return fault.New(fault.Conflict, "%s is a task, which runs for a version and goes back to none", name).WithHint("have it run again: restart %s VERSION --of %s", name, RunConstraint)
+		}
 		if isBad {
 			return fault.New(fault.Conflict, "version %s is bad in %s", act.VersionName.Name, name).WithHint("mark it good first, with a reason, if it is")
 		}
@@ -87,6 +91,10 @@ func (d *Decision) checkIn(at int, act Act, place int) error {
 		_, err := d.app.environments[at].constraintOf(act.Constraint)
 		return err
 	case Restart:
+		if isTask && act.Constraint == RunConstraint && d.app.environments[at].spec.GetTask().GetParametersPointer() == "" {
+			return fault.New(fault.Conflict, "no field tells the task %s that it is to run again", name).
+				WithHint("write set: {…, parameters: /%s/parameters} in lehr.yaml, and have the task's rerun made of it", name)
+		}
 		if slices.Contains(d.app.environments[at].spec.GetVerify(), act.Constraint) {
 			return nil
 		}

@@ -24,14 +24,18 @@ type choice struct {
 	current *Stay
 	// out are the places that are no candidates.
 	out []bool
+	// judged is how many of the constraints, from the first, count: all, unless what comes next is asked of those
+	// above one.
+	judged int
 	// passing are the candidates that are let in, as far as it was asked.
 	passing []int
 	// questions about versions that wait for nothing else above a constraint that asks.
 	questions []Question
 }
 
-func (d *Decision) newChoice(at int) *choice {
-	c := &choice{decider: &d.decider, at: at, environment: &d.app.environments[at], marks: &d.index.marks[at], facts: &Environment{}}
+func (d *decider) newChoice(at int) *choice {
+	c := &choice{decider: d, at: at, environment: &d.app.environments[at], marks: &d.index.marks[at], facts: &Environment{}}
+	c.judged = len(c.environment.constraints)
 	if facts := d.facts.Environments[c.environment.spec.GetName()]; facts != nil {
 		c.facts = facts
 	}
@@ -78,7 +82,10 @@ func (c *choice) decide() Outcome {
 		slices.Reverse(o.Questions)
 	}
 	o.Back = o.Why == AskedBack || o.Why == WentBack || o.Why == FollowsRollout
-	if o.Wants != c.has {
+	if c.environment.isTask() && o.Why == LetIn {
+		o.Run = c.demandFor(c.at, o.Wants)
+	}
+	if o.Wants != c.has || o.Run != nil {
 		if hold := c.hold(); hold != NoHold {
 			o.Hold = hold
 		}
@@ -113,6 +120,9 @@ func (c *choice) hold() Hold {
 
 // target is what the environment should have, in the order of what overrides what.
 func (c *choice) target() (wants intent.VersionName, why Why, hold Hold) {
+	if c.environment.isTask() {
+		return c.taskTarget()
+	}
 	if back, ok := c.afterRollout(); ok {
 		return back, FollowsRollout, NoHold
 	}
@@ -196,7 +206,7 @@ func (c *choice) lastGood() (wants intent.VersionName, why Why, hold Hold) {
 // letIn reports whether all constraints let a version in; of what goes back, lists of denied
 // versions and those that say so.
 func (c *choice) letIn(r intent.VersionName, place int, back bool) bool {
-	for number := range c.environment.constraints {
+	for number := range c.environment.constraints[:c.judged] {
 		spec := c.environment.constraints[number].spec
 		if back && !spec.GetRollbacks() && spec.GetDeny() == nil {
 			continue
@@ -214,6 +224,8 @@ func (c *choice) letIn(r intent.VersionName, place int, back bool) bool {
 // not come because what passed it by was bad. A person says otherwise by SkipTo.
 func (c *choice) oldest() (place int, ok bool) {
 	switch {
+	case c.environment.isTask():
+		return 0, true
 	case c.current == nil:
 		return max(0, c.marks.floor), true
 	case !c.isOrdered:
@@ -263,7 +275,7 @@ func (c *choice) candidate() (place int, ok bool) {
 // all there are: thousands of versions wait for few. Below a constraint that asks, nobody may have
 // said anything yet of what is to be asked about.
 func (c *choice) possible(oldest int) iter.Seq[int] {
-	for number := range c.environment.constraints {
+	for number := range c.environment.constraints[:c.judged] {
 		if c.environment.constraints[number].spec.GetAsked() != nil {
 			break
 		}
@@ -297,7 +309,7 @@ func (c *choice) spoken(number int) (versions []intent.VersionName, ok bool) {
 	case *intentpb.DeliveryConstraint_Judgement, *intentpb.DeliveryConstraint_Outside:
 	case *intentpb.DeliveryConstraint_Released:
 		versions = slices.AppendSeq(versions, maps.Keys(c.index.releases))
-	case *intentpb.DeliveryConstraint_DependsOn, *intentpb.DeliveryConstraint_Soak:
+	case *intentpb.DeliveryConstraint_DependsOn, *intentpb.DeliveryConstraint_Soak, *intentpb.DeliveryConstraint_Completed:
 		for _, on := range one.environments {
 			for i := range c.stints[on] {
 				versions = append(versions, c.stints[on][i].version)

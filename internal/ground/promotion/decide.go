@@ -84,6 +84,8 @@ type Outcome struct {
 	Wants intent.VersionName
 	Why   Why
 	Hold  Hold
+	// Run is why a task is to run for Wants, also where it ran for that before; nil: it is not to begin a run.
+	Run *Demand
 	// Edit: the field is to be set from Has to Wants, now.
 	Edit bool
 	// Back: the edit goes back.
@@ -114,6 +116,8 @@ type decider struct {
 	stints  [][]stint
 	stintAt [][]int32
 	windows map[[2]int]Verdict
+	// demanded are the versions that tasks are to run for, as far as it was asked.
+	demanded map[int][]Demand
 	// waitsForFirst: a version waits for an application that goes first in its release.
 	waitsForFirst bool
 }
@@ -137,7 +141,7 @@ func (a *Application) Decide(catalogue *Catalogue, facts *Facts) *Decision {
 
 // gatherAll is what decisions rest on.
 func (a *Application) gatherAll(catalogue *Catalogue, facts *Facts) *decider {
-	d := &decider{app: a, catalogue: catalogue, facts: facts, index: newIndex(a, catalogue, facts), windows: map[[2]int]Verdict{}}
+	d := &decider{app: a, catalogue: catalogue, facts: facts, index: newIndex(a, catalogue, facts), windows: map[[2]int]Verdict{}, demanded: map[int][]Demand{}}
 	places := make([]int32, len(a.environments)*len(catalogue.versions))
 	for i := range a.environments {
 		d.gather(i, places[i*len(catalogue.versions):][:len(catalogue.versions)])
@@ -241,7 +245,8 @@ func (c *choice) fill(states []State, o *Outcome) []State {
 		set(c.has, c.standing())
 	}
 	for r, failure := range c.marks.failed {
-		if failure.Attempts >= c.environment.attempts {
+		hasRun := c.environment.isTask() && c.hasRun(c.at, r) // What it could not run for at first, it has run for since.
+		if failure.Attempts >= c.environment.attempts && !hasRun {
 			set(r, Failed)
 		}
 	}
@@ -253,7 +258,7 @@ func (c *choice) fill(states []State, o *Outcome) []State {
 
 // standing of what the environment has.
 func (c *choice) standing() State {
-	if c.current.GoodSince.IsZero() {
+	if c.current.GoodSince.IsZero() && !(c.environment.isTask() && c.hasRun(c.at, c.has)) {
 		return Deploying
 	}
 	return Current

@@ -27,6 +27,8 @@ type Explanation struct {
 	// Pin is what the environment is pinned to, and Pause what keeps it as it is.
 	Pin, Pause *Act
 	Estimate   Estimate
+	// Task: it is about a task, and not about an environment.
+	Task bool
 }
 
 // Estimate is when a version can be in an environment.
@@ -50,6 +52,14 @@ func (d *Decision) States(environment int) []State { return d.states[environment
 // first, which is the oldest where versions queue. Of an application of a line they are what releases bring.
 func (d *Decision) Next(environment, most int, in ...State) (next []intent.VersionName) {
 	states := d.states[environment]
+	if d.app.IsTask(environment) {
+		for _, demand := range d.demands(environment) {
+			if len(next) < most && slices.Contains(in, d.State(environment, demand.VersionName)) {
+				next = append(next, demand.VersionName)
+			}
+		}
+		return next
+	}
 	queues := d.app.isReleased() || d.app.environments[environment].spec.GetNewer() == intentpb.DeliveryEnvironment_NEWER_QUEUES
 	for i := 0; i < len(states) && len(next) < most; i++ {
 		place := len(states) - 1 - i
@@ -95,7 +105,7 @@ func (d *Decision) Explain(environment string, r intent.VersionName) (*Explanati
 	if !ok {
 		return nil, fault.New(fault.NotFound, "%s", d.app.unknown(environment).Error())
 	}
-	x := &Explanation{State: d.State(at, r), Outcome: d.Outcomes[at]}
+	x := &Explanation{State: d.State(at, r), Outcome: d.Outcomes[at], Task: d.app.IsTask(at)}
 	if x.State == 0 {
 		return nil, fault.New(fault.NotFound, "no version %s of %s is known", r.Name, d.app.Name()).WithHint("list the versions, and name one of them")
 	}
@@ -144,6 +154,10 @@ func (s *estimator) begin(at, place int, r intent.VersionName) (answer Estimate)
 	case Current, Deploying:
 		return Estimate{At: s.stint(at, r, place).last.Start}
 	case Pending, Approved, Superseded:
+	case Previous:
+		if !e.isTask() {
+			return Estimate{}
+		}
 	default:
 		return Estimate{}
 	}
@@ -188,6 +202,10 @@ func (s *estimator) constraint(at, number, place int, r intent.VersionName, answ
 		return s.estimateReleased(at, v, r, answer)
 	case c.spec.GetLag() != nil:
 		return s.estimateLag(at, number, place, answer)
+	case c.spec.GetCompleted() != nil:
+		return s.estimateCompleted(c, place, r, answer)
+	case c.spec.GetDemanded() != nil:
+		return s.estimateDemanded(at, place, r, answer)
 	case c.spec.GetAge() != nil:
 		return v.Until, !v.Until.IsZero()
 	default:

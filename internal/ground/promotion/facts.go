@@ -84,6 +84,8 @@ type Stay struct {
 	Content string
 	// Back: it came by going back.
 	Back bool
+	// Found: somebody else than delivery set the field.
+	Found bool
 }
 
 // good reports whether all was good with it at some time.

@@ -141,7 +141,9 @@ func (x *index) marksOf(e *environment, f *Facts) marks {
 	m := marks{bad: map[intent.VersionName]Mark{}, failed: map[intent.VersionName]Failure{}, floor: nowhere}
 	name := e.spec.GetName()
 	facts := f.Environments[name]
-	x.markAborted(m.bad)
+	if !e.isTask() {
+		x.markAborted(m.bad) // A task may be what such a version needs to be taken back.
+	}
 	if facts != nil {
 		for _, v := range facts.Vetoes {
 			if v.Request != "" {
@@ -156,7 +158,9 @@ func (x *index) marksOf(e *environment, f *Facts) marks {
 		}
 	}
 	for i := range f.Acts {
-		if act := &f.Acts[i]; act.Environment == name || act.Environment == "" {
+		act := &f.Acts[i]
+		isOfAll := act.Environment == "" && !(e.isTask() && act.Kind == MarkBad) // On failure, tasks run for what is bad.
+		if act.Environment == name || isOfAll {
 			x.apply(&m, act)
 		}
 	}
@@ -192,6 +196,10 @@ func (x *index) apply(m *marks, act *Act) {
 			}
 		}
 		if failure, ok := m.failed[act.VersionName]; ok && !failure.Last.After(act.At) {
+			delete(m.failed, act.VersionName)
+		}
+	case Restart:
+		if failure, ok := m.failed[act.VersionName]; ok && act.Constraint == RunConstraint && !failure.Last.After(act.At) {
 			delete(m.failed, act.VersionName)
 		}
 	case SkipTo:

@@ -22,7 +22,9 @@ import (
 
 const (
 	defaultAttempts = 3
-	defaultRetry    = 30 * time.Minute
+	// defaultRuns of a task for a version: a program that failed is not run again unasked.
+	defaultRuns  = 1
+	defaultRetry = 30 * time.Minute
 	// approver is the role that judges where a judgement names none.
 	approver = "approver"
 )
@@ -43,6 +45,9 @@ type environment struct {
 	constraints []constraint
 	attempts    int
 	retry       time.Duration
+	// followed and onFailure are the environments that a task follows, by index, and users the constraints that wait for it.
+	followed, onFailure []int
+	users               []taskUse
 }
 
 // constraint is one of an environment; of its kinds one is set in spec.
@@ -55,6 +60,14 @@ type constraint struct {
 	calendar *calendar.Calendar
 	// askedDigest identifies whom it asks; empty: it asks nobody.
 	askedDigest string
+}
+
+// FieldOf names an environment or a task as a field of its application: "environments.prod" or "tasks.migrate".
+func FieldOf(e *intentpb.DeliveryEnvironment) string {
+	if e.GetTask() != nil {
+		return "tasks." + e.GetName()
+	}
+	return "environments." + e.GetName()
 }
 
 // Problem is what is wrong with a field of an application: "environments.prod" or
@@ -76,8 +89,8 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 		groups[s.GetEnvironment()] = []int{} // It may have selected nothing.
 	}
 	for i, e := range spec.GetEnvironments() {
-		if _, ok := a.byName[e.GetName()]; ok {
-			return nil, &Problem{"environments." + e.GetName(), fault.New(fault.Invalid, "there are two environments %s", e.GetName()).WithHint("rename one of them")}
+		if other, ok := a.byName[e.GetName()]; ok {
+			return nil, &Problem{FieldOf(e), refuseName(e, spec.GetEnvironments()[other])}
 		}
 		a.byName[e.GetName()] = i
 		if group := e.GetGroup(); group != "" {
@@ -85,13 +98,21 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 		}
 	}
 	for _, e := range spec.GetEnvironments() {
-		if spec.GetReleases() != "" {
-			var err error
-			if e, err = withReleases(e); err != nil {
-				return nil, err
-			}
+		built := environment{attempts: defaultAttempts, retry: defaultRetry}
+		var err error
+		switch isAfterTask := len(a.environments) > 0 && a.environments[len(a.environments)-1].isTask(); {
+		case e.GetTask() != nil:
+			e, err = withRun(e)
+			built.attempts = defaultRuns
+		case isAfterTask:
+			err = &Problem{FieldOf(e), fault.New(fault.Invalid, "it comes after a task").WithHint("list tasks after all environments")}
+		case spec.GetReleases() != "":
+			e, err = withReleases(e)
 		}
-		built := environment{spec: e, attempts: defaultAttempts, retry: defaultRetry}
+		if err != nil {
+			return nil, err
+		}
+		built.spec = e
 		if n := e.GetAttempts(); n > 0 {
 			built.attempts = int(n)
 		}
@@ -100,16 +121,19 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 		}
 		for _, c := range e.GetConstraints() {
 			if (c.GetAsked() != nil || c.GetOutside() != nil) && slices.Contains(e.GetVerify(), c.GetName()) {
-				return nil, &Problem{"environments." + e.GetName() + ".constraints." + c.GetName(), fault.New(fault.Invalid, "a verification of %s is called %s too", e.GetName(), c.GetName()).
+				return nil, &Problem{FieldOf(e) + ".constraints." + c.GetName(), fault.New(fault.Invalid, "a verification of %s is called %s too", e.GetName(), c.GetName()).
 					WithHint("rename one of them: what is said of one would be taken for the other")}
 			}
 			one, err := a.constraint(c, groups)
 			if err != nil {
-				return nil, &Problem{"environments." + e.GetName() + ".constraints." + c.GetName(), err}
+				return nil, &Problem{FieldOf(e) + ".constraints." + c.GetName(), err}
 			}
 			built.constraints = append(built.constraints, one)
 		}
 		a.environments = append(a.environments, built)
+	}
+	if err := a.linkTasks(groups); err != nil {
+		return nil, err
 	}
 	if err := a.refuseTwoForOneField(); err != nil {
 		return nil, err
@@ -117,9 +141,21 @@ func New(spec *intentpb.Delivery) (*Application, error) {
 	return a, a.refuseCircles()
 }
 
+// refuseName of two environments, or of a task and another one.
+func refuseName(a, b *intentpb.DeliveryEnvironment) error {
+	message := "there are two environments %s"
+	switch {
+	case a.GetTask() != nil && b.GetTask() != nil:
+		message = "there are two tasks %s"
+	case a.GetTask() != nil || b.GetTask() != nil:
+		message = "an environment and a task are both called %s"
+	}
+	return fault.New(fault.Invalid, message, a.GetName()).WithHint("rename one of them")
+}
+
 // withReleases is an environment that takes what releases bring: the first of its constraints says so.
 func withReleases(e *intentpb.DeliveryEnvironment) (*intentpb.DeliveryEnvironment, error) {
-	field := "environments." + e.GetName()
+	field := FieldOf(e)
 	if e.GetNewer() != intentpb.DeliveryEnvironment_NEWER_SUPERSEDES {
 		return nil, &Problem{field, fault.New(fault.Invalid, "newer: queues says how versions come, and releases say it here").WithHint("leave it out: a train queues, and an immediate release supersedes")}
 	}
@@ -137,10 +173,21 @@ func withReleases(e *intentpb.DeliveryEnvironment) (*intentpb.DeliveryEnvironmen
 // Name of the application.
 func (a *Application) Name() string { return a.spec.GetName() }
 
-// Environments are their names, in the order of the file.
-func (a *Application) Environments() (names []string) {
+// Names of its environments, and after them of its tasks, in the order of the file.
+func (a *Application) Names() (names []string) {
 	for _, e := range a.spec.GetEnvironments() {
 		names = append(names, e.GetName())
+	}
+	return names
+}
+
+// Environments are the names of those that are no tasks, in the order of the file: the first of Names.
+func (a *Application) Environments() []string {
+	names := a.Names()
+	for at, e := range a.spec.GetEnvironments() {
+		if e.GetTask() != nil {
+			return names[:at]
+		}
 	}
 	return names
 }
@@ -153,6 +200,9 @@ func (a *Application) constraint(spec *intentpb.DeliveryConstraint, groups map[s
 	}
 	if lag := spec.GetLag(); lag != nil {
 		names = lag.GetEnvironments()
+	}
+	if completed := spec.GetCompleted(); completed != nil {
+		names = []string{completed.GetTask()}
 	}
 	for _, name := range names {
 		found, ok := a.byName[name]
@@ -209,7 +259,7 @@ func shuts(c *calendar.Calendar) bool {
 }
 
 func (a *Application) unknown(name string) error {
-	known := a.Environments()
+	known := a.Names()
 	for _, s := range a.spec.GetSelectors() {
 		known = append(known, s.GetEnvironment())
 	}
@@ -226,7 +276,7 @@ func (a *Application) refuseTwoForOneField() error {
 	for _, e := range a.environments {
 		field := [3]string{e.spec.GetPartition(), e.spec.GetDocument(), e.spec.GetPointer()}
 		if other, ok := owners[field]; ok {
-			return &Problem{"environments." + e.spec.GetName(), fault.New(fault.Invalid, "it sets the field %s of the document %s, and so does %s", field[2], field[1], other).
+			return &Problem{FieldOf(e.spec), fault.New(fault.Invalid, "it sets the field %s of the document %s, and so does %s", field[2], field[1], other).
 				WithHint("give each environment a field of its own")}
 		}
 		owners[field] = e.spec.GetName()
@@ -252,10 +302,15 @@ func (a *Application) refuseCircles() error {
 		}
 		if marks[i] == open {
 			circle := path[slices.Index(path, name):]
-			return &Problem{"environments." + name, fault.New(fault.Invalid, "environments depend on each other in a circle: %s", strings.Join(circle, " -> ")).
+			return &Problem{FieldOf(a.environments[i].spec), fault.New(fault.Invalid, "environments depend on each other in a circle: %s", strings.Join(circle, " -> ")).
 				WithHint("take one of these dependencies out")}
 		}
 		marks[i] = open
+		for _, next := range slices.Concat(a.environments[i].followed, a.environments[i].onFailure) {
+			if err := visit(next); err != nil {
+				return err
+			}
+		}
 		for _, c := range a.environments[i].constraints {
 			if c.spec.GetLag().GetAtMost() > 0 {
 				continue // It waits for older versions there, which come on their own.

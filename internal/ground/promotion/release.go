@@ -314,6 +314,9 @@ func (l *Line) judgeReached(rule ReleaseOrder, version intent.VersionName, envir
 // awaitedEnvironments are the environments of the member in which another application waits for it.
 func (m *Member) awaitedEnvironments(rule ReleaseOrder, environment string) (list []int) {
 	for at := range m.Application.environments {
+		if m.Application.IsTask(at) {
+			continue
+		}
 		if rule.Whole || m.Application.environments[at].spec.GetName() == environment {
 			list = append(list, at)
 		}
@@ -481,4 +484,24 @@ func (d *decider) findNearEnough(at, behind, place, most int) (oldest int, ok bo
 		left++
 	}
 	return 0, false
+}
+
+// TrainOf returns the train that is in an environment which has what a stay says; nil: no train is. A train is in the
+// environment from when its version came until all is good with that version. A version that came by going back, or by
+// an immediate release, is no train.
+func (f *Facts) TrainOf(stay Stay) (train *Release) {
+	if f.Line == nil || stay.Back || stay.good() {
+		return nil
+	}
+	for i := range f.Line.Releases {
+		release := &f.Line.Releases[i]
+		if version, ok := release.Versions[f.Member]; !ok || release.Aborted != nil || version != stay.VersionName {
+			continue
+		}
+		if release.Immediate {
+			return nil
+		}
+		train = release
+	}
+	return train
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 )
 
@@ -20,8 +21,10 @@ type lineMonth struct {
 	catalogue    *Catalogue
 	environments map[string]map[string]*Environment
 	releases     []Release
-	// due is when an environment becomes good, by service and environment.
-	due map[[2]string]time.Time
+	// due is when an environment becomes good, by service and environment, or a task that is to fail has failed.
+	due     map[[2]string]time.Time
+	failing map[[2]string]bool
+	acts    map[string][]Act
 	// promoted counts promotions, by how the version came.
 	promoted map[string]int
 }
@@ -31,15 +34,16 @@ const monthReleases = 60
 func newLineMonth(t *testing.T, seed uint64) *lineMonth {
 	m := &lineMonth{
 		TB: t, random: rand.New(rand.NewPCG(seed, 1)), now: start, services: []string{"shop/payments", "shop/orders", "shop/web"}, applications: map[string]*Application{}, catalogue: upTo(t, monthReleases),
-		environments: map[string]map[string]*Environment{}, due: map[[2]string]time.Time{}, promoted: map[string]int{},
+		environments: map[string]map[string]*Environment{}, due: map[[2]string]time.Time{}, failing: map[[2]string]bool{}, acts: map[string][]Act{}, promoted: map[string]int{},
 	}
 	for _, service := range m.services {
 		m.applications[service] = released(t,
 			env("test", lag(4, "staging")), env("staging", dependsOn(time.Hour, "test")),
-			env("eu", dependsOn(0, "staging"), soak(4*time.Hour, "staging"), hours("Europe/London", "Mon-Thu 09:00-17:00", 2)),
-			env("us", dependsOn(0, "eu"), hours("America/New_York", "Mon-Fri 10:00-16:00", 1)),
+			env("eu", dependsOn(0, "staging"), soak(4*time.Hour, "staging"), hours("Europe/London", "Mon-Thu 09:00-17:00", 2), needs("migrate")),
+			env("us", dependsOn(0, "eu"), hours("America/New_York", "Mon-Fri 10:00-16:00", 1), needs("migrate")),
+			beforeTask("migrate"), task("tell", &intentpb.DeliveryTask{After: []string{"us"}}), task("clean", &intentpb.DeliveryTask{OnFailure: []string{"staging", "eu"}}),
 		)
-		m.environments[service] = map[string]*Environment{"test": {}, "staging": {}, "eu": {}, "us": {}}
+		m.environments[service] = map[string]*Environment{"test": {}, "staging": {}, "eu": {}, "us": {}, "migrate": {}, "tell": {}, "clean": {}}
 	}
 	return m
 }
@@ -56,7 +60,7 @@ func (m *lineMonth) facts(service string) *Facts {
 			one.Stays = slices.Clone(e.Stays)
 			environments[environment] = &one
 		}
-		return &Facts{Now: m.now, Environments: environments, Line: line, Member: name}
+		return &Facts{Now: m.now, Environments: environments, Acts: slices.Clone(m.acts[name]), Line: line, Member: name}
 	}
 	for _, name := range m.services {
 		line.Members[name] = &Member{Application: m.applications[name], Catalogue: m.catalogue, Facts: made(name)}
@@ -102,9 +106,25 @@ func (m *lineMonth) happen() {
 		}
 	}
 	for key, at := range m.due {
-		if stays := m.environments[key[0]][key[1]].Stays; !m.now.Before(at) && stays[len(stays)-1].GoodSince.IsZero() {
-			stays[len(stays)-1].GoodSince = at
-			delete(m.due, key)
+		e := m.environments[key[0]][key[1]]
+		stay := &e.Stays[len(e.Stays)-1]
+		if m.now.Before(at) || !stay.GoodSince.IsZero() {
+			continue
+		}
+		delete(m.due, key)
+		if m.failing[key] {
+			e.Failures = append(e.Failures, Failure{VersionName: stay.VersionName, Attempts: 1, Last: at})
+			m.promoted["failed tasks"]++
+			continue
+		}
+		stay.GoodSince = at
+	}
+	for _, service := range m.services { // A person has a migration that failed run again, some hours later.
+		migration := m.environments[service]["migrate"]
+		if n := len(migration.Failures); n > 0 && m.random.IntN(12) == 0 {
+			failure := migration.Failures[n-1]
+			migration.Failures = migration.Failures[:n-1]
+			m.acts[service] = append(m.acts[service], Act{Kind: Restart, Environment: "migrate", Constraint: RunConstraint, VersionName: failure.VersionName, By: "ann", Reason: "again", At: m.now})
 		}
 	}
 }
@@ -120,15 +140,21 @@ func (m *lineMonth) goOn(service string) {
 			m.holdMatrix(decision, service, at, environment)
 		}
 	}
-	for at, environment := range m.applications[service].Environments() {
+	for at, environment := range m.applications[service].Names() {
 		if o := decision.Outcomes[at]; o.Edit {
-			m.judge(decision, service, environment, o)
+			if m.applications[service].IsTask(at) {
+				m.judgeTask(service, environment, o)
+			} else {
+				m.judge(decision, service, environment, o)
+			}
+			key := [2]string{service, environment}
+			m.failing[key] = m.applications[service].IsTask(at) && m.random.IntN(8) == 0
 			e := m.environments[service][environment]
 			if n := len(e.Stays); n > 0 {
 				e.Stays[n-1].End = m.now
 			}
 			e.Stays = append(e.Stays, Stay{VersionName: o.Wants, Start: m.now, Back: o.Back})
-			m.due[[2]string{service, environment}] = m.now.Add(time.Duration(m.random.IntN(40)) * time.Minute)
+			m.due[key] = m.now.Add(time.Duration(m.random.IntN(40)) * time.Minute)
 			return
 		}
 	}
@@ -183,6 +209,9 @@ func (m *lineMonth) judge(d *Decision, service, environment string, o Outcome) {
 			m.Fatalf("%s: %s of %s was given release %d before %s, which has %+v", m.now, environment, service, number, first, stays)
 		}
 	}
+	if isProduction := environment == "eu" || environment == "us"; isProduction && !m.hasEndedWell(service, "migrate", o.Wants) {
+		m.Fatalf("%s: %s of %s was given %s before its migration ended well: %+v", m.now, environment, service, o.Wants.Name, m.environments[service]["migrate"].Stays)
+	}
 	if release.Immediate {
 		m.promoted["immediate"]++
 	} else {
@@ -191,8 +220,49 @@ func (m *lineMonth) judge(d *Decision, service, environment string, o Outcome) {
 	m.promoted[service+" "+environment]++
 }
 
+// hasEndedWell reports whether the last run of a task for a version ended well, and nobody asked for another one.
+func (m *lineMonth) hasEndedWell(service, task string, r intent.VersionName) bool {
+	isGood := false
+	var start time.Time
+	for _, stay := range m.environments[service][task].Stays {
+		if stay.VersionName == r {
+			isGood, start = !stay.GoodSince.IsZero(), stay.Start
+		}
+	}
+	return isGood && !slices.ContainsFunc(m.acts[service], func(a Act) bool { return a.Environment == task && a.VersionName == r && !a.At.Before(start) })
+}
+
+// judgeTask judges that a run begins.
+func (m *lineMonth) judgeTask(service, task string, o Outcome) {
+	all := m.environments[service]
+	if m.hasEndedWell(service, task, o.Wants) {
+		m.Fatalf("%s: %s of %s runs for %s once more", m.now, task, service, o.Wants.Name)
+	}
+	has := func(environment string) Stay {
+		if n := len(all[environment].Stays); n > 0 {
+			return all[environment].Stays[n-1]
+		}
+		return Stay{}
+	}
+	hadBad := func(environment string) bool {
+		return slices.ContainsFunc(all[environment].Vetoes, func(v Veto) bool { return v.VersionName == o.Wants })
+	}
+	isWanted := map[string]func() bool{
+		"migrate": func() bool {
+			// For an environment that may have it, and does not.
+			return slices.ContainsFunc([]string{"eu", "us"}, func(e string) bool { return has(e).VersionName != o.Wants && !hadBad(e) })
+		},
+		"tell":  func() bool { return has("us").VersionName == o.Wants && !has("us").GoodSince.IsZero() },
+		"clean": func() bool { return hadBad("staging") || hadBad("eu") },
+	}[task]
+	if !isWanted() {
+		m.Fatalf("%s: %s of %s runs for %s, which nothing needs: %+v", m.now, task, service, o.Wants.Name, all)
+	}
+	m.promoted[task]++
+}
+
 // TestAMonthOfReleases: trains and immediate releases of three services side by side, which wait for each other, through
-// windows of two zones; versions are found bad in each of them, and people hold, skip and abort. Nothing is remembered
+// windows of two zones, with tasks before, after and on failure; versions are found bad in each of them, tasks fail, and people hold, skip and abort. Nothing is remembered
 // between two decisions, and at each step the matrix and why say what production has.
 func TestAMonthOfReleases(t *testing.T) {
 	if testing.Short() {
@@ -208,7 +278,7 @@ func TestAMonthOfReleases(t *testing.T) {
 					m.goOn(m.services[i])
 				}
 			}
-			for _, way := range []string{"train", "immediate", "back", "shop/web us", "shop/orders eu"} {
+			for _, way := range []string{"train", "immediate", "back", "shop/web us", "shop/orders eu", "migrate", "tell", "clean", "failed tasks"} {
 				if m.promoted[way] == 0 {
 					t.Errorf("nothing came as %s: %v", way, m.promoted)
 				}

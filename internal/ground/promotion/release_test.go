@@ -293,3 +293,40 @@ func TestTrainsArriveInOrder(t *testing.T) {
 		t.Errorf("it went\n%s", strings.Join(seen, "\n"))
 	}
 }
+
+// TestTrainOf: a train is in an environment from when its version came until all is good with that.
+func TestTrainOf(t *testing.T) {
+	back := func(s Stay) Stay { s.Back = true; return s }
+	wasGood := func(s Stay) Stay { s.GoodBefore = time.Minute; return s }
+	for says, test := range map[string]struct {
+		stay     Stay
+		releases []Release
+		// is the number of the train; 0: none is in it.
+		is int
+	}{
+		"what a train brought":                        {stayed(2, 1, -1, -1), []Release{train(1), train(2), train(3)}, 2},
+		"what is good":                                {stayed(2, 1, 2, -1), []Release{train(2)}, 0},
+		"what was good, and is not":                   {wasGood(stayed(2, 1, -1, -1)), []Release{train(2)}, 0},
+		"what goes back":                              {back(stayed(2, 1, -1, -1)), []Release{train(2)}, 0},
+		"what no release brought":                     {stayed(4, 1, -1, -1), []Release{train(2)}, 0},
+		"what an immediate release brought":           {stayed(2, 1, -1, -1), []Release{train(2).changed(immediate)}, 0},
+		"what a train and an immediate one brought":   {stayed(2, 1, -1, -1), []Release{train(2), train(2).changed(immediate)}, 0},
+		"a train that was aborted":                    {stayed(2, 1, -1, -1), []Release{train(2).changed(abort)}, 0},
+		"what an aborted train and another brought":   {stayed(2, 1, -1, -1), []Release{train(2), train(2).changed(abort)}, 2},
+		"a train that is held while it is in":         {stayed(2, 1, -1, -1), []Release{train(2).changed(hold)}, 2},
+		"a train that brings it to another one alone": {stayed(2, 1, -1, -1), []Release{train(2).changed(only(firstName))}, 0},
+		"nothing": {Stay{}, []Release{train(2)}, 0},
+	} {
+		f := &Facts{Line: &Line{Releases: test.releases}, Member: ownName}
+		is := 0
+		if release := f.TrainOf(test.stay); release != nil {
+			is = release.Number
+		}
+		if is != test.is {
+			t.Errorf("%s: train %d, want %d", says, is, test.is)
+		}
+	}
+	if (&Facts{}).TrainOf(stayed(2, 1, -1, -1)) != nil {
+		t.Error("there is a train without a line")
+	}
+}

@@ -86,6 +86,18 @@ const (
 	WentBackThere
 	// TooFarAhead: the environment would be too far ahead of another one.
 	TooFarAhead
+	// NotRun: a task has not run for it.
+	NotRun
+	// Running: a task runs for it now.
+	Running
+	// TaskFailed: a task failed for it, after all attempts.
+	TaskFailed
+	// NotNext: no environment that waits for the task is to get it now.
+	NotNext
+	// NotGoodBefore: it is not good in the environments that the task comes after.
+	NotGoodBefore
+	// NotFailedThere: it did not fail in the environments on whose failure the task runs.
+	NotFailedThere
 )
 
 // Verdict is what a constraint says of a version in an environment, with its numbers.
@@ -152,6 +164,10 @@ func (d *decider) judge(at, number int, r intent.VersionName, place int) Verdict
 		v = d.judgeReleased(at, r, place)
 	case *intentpb.DeliveryConstraint_Lag:
 		v = d.judgeLag(at, c, kind.Lag, place)
+	case *intentpb.DeliveryConstraint_Completed:
+		v = d.judgeCompleted(c, r, place)
+	case *intentpb.DeliveryConstraint_Demanded:
+		v = d.judgeDemanded(at, r)
 	default:
 		v = Verdict{Status: Refuses} // A kind that is not known lets nothing in.
 	}

@@ -10,6 +10,12 @@ import (
 // constraints that do not let it in, and when it can be there. Programs read the explanation.
 func (x *Explanation) Words(version, environment string) string {
 	at := func(moment time.Time) string { return moment.UTC().Format("Mon 2006-01-02 15:04 UTC") }
+	switch {
+	case x.Task && x.State == Current:
+		return fmt.Sprintf("%s has run for %s, which it began at %s", environment, version, at(x.Estimate.At))
+	case x.Task && x.State == Deploying:
+		return fmt.Sprintf("%s runs for %s since %s", environment, version, at(x.Estimate.At))
+	}
 	switch x.State {
 	case Current:
 		return fmt.Sprintf("%s is in %s since %s", version, environment, at(x.Estimate.At))
@@ -17,6 +23,9 @@ func (x *Explanation) Words(version, environment string) string {
 		return fmt.Sprintf("%s came to %s at %s, where not all is good with it yet", version, environment, at(x.Estimate.At))
 	}
 	text := fmt.Sprintf("%s is not in %s: %s", version, environment, x.reason())
+	if x.Task {
+		text = fmt.Sprintf("%s does not run for %s: %s", environment, version, x.reason())
+	}
 	if x.Estimate.At.IsZero() {
 		return text + ". It does not come by itself"
 	}
@@ -47,6 +56,9 @@ func (x *Explanation) Reason() string {
 func (x *Explanation) reason() string {
 	switch x.State {
 	case Previous:
+		if x.Task {
+			return "it ran, or was to run, for it before"
+		}
 		return "it was there before"
 	case Skipped:
 		for _, v := range x.Verdicts {
@@ -64,6 +76,9 @@ func (x *Explanation) reason() string {
 	case Vetoed:
 		return badWords[x.Mark.Cause] + x.Mark.By
 	case Failed:
+		if x.Task {
+			return fmt.Sprintf("it failed for it, %d times", x.Failure.Attempts)
+		}
 		return fmt.Sprintf("the environment did not converge with it, %d times", x.Failure.Attempts)
 	}
 	var parts []string
@@ -171,6 +186,18 @@ func (v Verdict) Words() string {
 		return fmt.Sprintf("%s waits with release %d for %s %s, which went back in %s", v.Constraint, v.Release, v.Application, v.Version, v.Environment)
 	case TooFarAhead:
 		return fmt.Sprintf("%s waits for %s, which would be %d versions behind, and may be %d", v.Constraint, v.Environment, v.Have, v.Needs)
+	case NotRun:
+		return fmt.Sprintf("%s waits for the task %s, which has not run for it", v.Constraint, v.Environment)
+	case Running:
+		return fmt.Sprintf("%s waits for the task %s, which runs for it", v.Constraint, v.Environment)
+	case TaskFailed:
+		return fmt.Sprintf("%s refuses it, for the task %s failed for it", v.Constraint, v.Environment)
+	case NotNext:
+		return fmt.Sprintf("%s waits until it comes next in %s", v.Constraint, v.Environment)
+	case NotGoodBefore:
+		return fmt.Sprintf("%s waits until it is good in %s", v.Constraint, v.Environment)
+	case NotFailedThere:
+		return fmt.Sprintf("%s waits until it fails in %s", v.Constraint, v.Environment)
 	case SaysNo:
 		return fmt.Sprintf("%s says no for now: %s", v.Constraint, v.Reason)
 	case ResultBad:

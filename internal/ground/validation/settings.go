@@ -60,7 +60,8 @@ const (
 )
 
 // NaN is what becomes of samples that are no finite numbers; of NaNZero, infinite ones
-// are left out.
+// are left out. NaNBad is of what changed: NaN is beyond the limit, and an infinite sample is
+// where it is above or below it; of what it is compared with, it is as NaNBroken.
 type NaN string
 
 // Rules for NaN; an empty one is NaNBroken.
@@ -68,6 +69,7 @@ const (
 	NaNBroken NaN = "broken"
 	NaNIgnore NaN = "ignore"
 	NaNZero   NaN = "zero"
+	NaNBad    NaN = "bad"
 )
 
 // Settings of a validation. The zero value of each is its default.
@@ -240,6 +242,10 @@ func (m *Measure) fill(s *Settings) {
 	if m.Judge.Broken == nil {
 		m.Judge.Broken = new(0.1)
 	}
+	if m.NaN == NaNBad && m.Judge.Limit != nil {
+		limit := *m.Judge.Limit
+		limit.NaN, m.Judge.Limit = true, &limit
+	}
 }
 
 func (m *Measure) check() error {
@@ -253,8 +259,10 @@ func (m *Measure) check() error {
 		return invalid("it is compared with nothing, and has no limit").WithHint("write at_most or at_least, or compare: before")
 	case m.Absent != AbsentWaits && m.Absent != AbsentZero:
 		return invalid("absent is %.40q", m.Absent).WithHint("write wait or zero")
-	case m.NaN != NaNBroken && m.NaN != NaNIgnore && m.NaN != NaNZero:
-		return invalid("nan is %.40q", m.NaN).WithHint("write broken, ignore or zero")
+	case m.NaN != NaNBroken && m.NaN != NaNIgnore && m.NaN != NaNZero && m.NaN != NaNBad:
+		return invalid("nan is %.40q", m.NaN).WithHint("write broken, ignore, zero or bad")
+	case m.NaN == NaNBad && m.Judge.Limit == nil:
+		return invalid("nan is bad, and it has no limit that such a sample could be beyond").WithHint("write at_most or at_least, or nan: broken")
 	case m.Fresh < 0 || m.Fresh > MostTime:
 		return invalid("fresh is %s", m.Fresh).WithHint("write a time up to %s", MostTime)
 	case m.Judge.NoData != "" && m.Judge.NoData != judge.NoDataUnsure:
@@ -299,6 +307,7 @@ var (
 	}
 	nans = map[intentpb.ValidationMetric_NotANumber]NaN{
 		intentpb.ValidationMetric_NOT_A_NUMBER_IGNORE: NaNIgnore, intentpb.ValidationMetric_NOT_A_NUMBER_ZERO: NaNZero,
+		intentpb.ValidationMetric_NOT_A_NUMBER_BAD: NaNBad,
 	}
 )
 

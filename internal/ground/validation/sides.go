@@ -103,7 +103,7 @@ func (l *look) side(m *Measure, s Side, start, end time.Time) (selected []judge.
 	if m.Source.Of != "" {
 		selected = m.joined(selected, clip(s.Trials))
 	}
-	if m.NaN != NaNBroken {
+	if m.NaN == NaNIgnore || m.NaN == NaNZero {
 		selected = m.numbers(selected)
 	}
 	return selected, ""
@@ -209,9 +209,11 @@ func (s *sides) check(l *look) {
 		words   string
 		until   time.Time
 		needed  bool
+		// judged: samples that are no numbers are judged by the limit.
+		judged bool
 	}{
-		{s.series.Experiment, "", l.until, true},
-		{s.series.Control, l.baselineText(s.metric.Compare), l.until, s.metric.Compare != None},
+		{s.series.Experiment, "", l.until, true, s.metric.NaN == NaNBad},
+		{s.series.Control, l.baselineText(s.metric.Compare), l.until, s.metric.Compare != None, false},
 	} {
 		if s.broken != "" || !side.needed {
 			continue
@@ -219,7 +221,7 @@ func (s *sides) check(l *look) {
 		switch newest, numbers := newestOf(side.samples); {
 		case len(side.samples) == 0:
 			s.broken = side.words + "it has no samples"
-		case numbers == 0 || float64(len(side.samples)-numbers) > *s.metric.Judge.Broken*float64(len(side.samples)):
+		case !side.judged && (numbers == 0 || float64(len(side.samples)-numbers) > *s.metric.Judge.Broken*float64(len(side.samples))):
 			s.broken = fmt.Sprintf("%s%d of %d samples are no numbers", side.words, len(side.samples)-numbers, len(side.samples))
 		case !l.last() && (side.words == "" || s.metric.Compare == Control) && side.until.Sub(newest) > s.metric.Fresh:
 			// What the last look has seen still counts while it grows.
@@ -262,10 +264,14 @@ func (s sides) clipped(start, end time.Time) sides {
 	return s
 }
 
-// unseen names the metrics that decide, and have no number on a side that they need.
+// unseen names the metrics that decide, and have no number on a side that they need. One that
+// takes what is no number for bad needs none of what changed.
 func unseen(all []sides) (names []string) {
 	for _, s := range all {
 		_, changed := newestOf(s.series.Experiment)
+		if s.metric.NaN == NaNBad {
+			changed = len(s.series.Experiment)
+		}
 		_, control := newestOf(s.series.Control)
 		if !s.metric.Judge.Shadow && (changed == 0 || s.metric.Compare != None && control == 0) {
 			names = append(names, s.metric.Judge.Name)

@@ -430,6 +430,45 @@ func TestNaN(t *testing.T) {
 	}
 }
 
+// TestNaNIsBad: of what changed it is beyond the limit, as one of those that may be, and nothing waits for a number.
+func TestNaNIsBad(t *testing.T) {
+	none, well := func(time.Duration) float64 { return math.NaN() }, normal(noise(9), 100, 5)
+	once := func(at time.Duration) float64 {
+		if at == 20*time.Minute {
+			return math.NaN()
+		}
+		return 100
+	}
+	limited := func(allow int, compare validation.Comparison) validation.Measure {
+		m := measure("share")
+		m.NaN, m.Compare, m.Judge.Limit = validation.NaNBad, compare, &judge.Limit{Above: new(500.0), Allow: allow}
+		return m
+	}
+	for name, test := range map[string]struct {
+		metric        validation.Measure
+		before, after func(time.Duration) float64
+		want          validation.Verdict
+	}{
+		"one":                    {limited(0, validation.None), well, once, validation.Bad},
+		"one that may be":        {limited(1, validation.None), well, once, validation.Good},
+		"all":                    {limited(0, validation.None), well, none, validation.Bad},
+		"all that may be":        {limited(1000, validation.None), well, none, validation.Good},
+		"no sample":              {limited(0, validation.None), well, nil, validation.Broken},
+		"compared with NaN":      {limited(0, validation.Before), none, well, validation.Broken},
+		"one, beside what was":   {limited(0, validation.Before), well, once, validation.Bad},
+		"none, beside what was":  {limited(0, validation.Before), well, normal(noise(8), 100, 5), validation.Good},
+		"a source without limit": {limited(0, validation.None), well, func(time.Duration) float64 { return 501 }, validation.Bad},
+	} {
+		r := reading("share", test.before, none)
+		if r.Experiment.Samples = nil; test.after != nil {
+			r = reading("share", test.before, test.after)
+		}
+		if a := assess(t, usual(test.metric), end, r); a.Verdict != test.want {
+			t.Errorf("%s: %s: %s", name, a.Verdict, a.Why)
+		}
+	}
+}
+
 // TestSettingsThatMakeNoSense are Invalid, and say what to write.
 func TestSettingsThatMakeNoSense(t *testing.T) {
 	for words, spoil := range map[string]func(*validation.Settings){
@@ -445,6 +484,7 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 		"there are 0 metrics":   func(s *validation.Settings) { s.Metrics = nil },
 		"is there twice":        func(s *validation.Settings) { s.Metrics = append(s.Metrics, s.Metrics[0]) },
 		"absent is":             func(s *validation.Settings) { s.Metrics[0].Absent = "x" },
+		"nan is bad, and":       func(s *validation.Settings) { s.Metrics[0].NaN = validation.NaNBad },
 		"nan is":                func(s *validation.Settings) { s.Metrics[0].NaN = "x" },
 		"no_data is":            func(s *validation.Settings) { s.Metrics[0].Judge.NoData = judge.NoDataPasses },
 		"values have no trials": func(s *validation.Settings) { s.Metrics[0].Judge.Kind, s.Metrics[0].Source.Of = judge.Values, "x" },

@@ -1,7 +1,7 @@
 // Package argocd reads the resources of Argo CD, from files or as kubectl prints them, into
 // partitions: sources, renderers, calendars, addons and roles that say what its Applications,
-// ApplicationSets and AppProjects say. It asks no cluster, runs nothing of a repository but
-// Lehr's own renderers, and copies no secret (S13). cmd/lehr lists its kind.
+// ApplicationSets and AppProjects say. It asks no cluster but where it is to, runs nothing of a
+// repository but Lehr's own renderers, and copies no secret (S13). cmd/lehr lists its kind.
 package argocd
 
 import (
@@ -52,6 +52,8 @@ type importing struct {
 	ctx    context.Context
 	now    time.Time
 	render Renderer
+	list   Lister
+	isLive bool
 
 	checkouts        *checkouts
 	local            bool
@@ -63,6 +65,7 @@ type importing struct {
 	clusterNames map[string]string
 	clusters     []knownCluster
 	ignoredByAll []ignored
+	policies     policies
 
 	apps     []*app
 	byKey    map[string]*app
@@ -88,20 +91,24 @@ type placedSet struct {
 }
 
 // Kind imports from Argo CD.
-func Kind(render Renderer) importer.Kind {
+func Kind(render Renderer, list Lister) importer.Kind {
 	kind := importer.Kind{
-		Name: "argocd", Arguments: "FILE|FOLDER…", Short: "Applications, ApplicationSets and AppProjects of Argo CD",
+		Name: "argocd", Arguments: "[FILE|FOLDER…]", Short: "Applications, ApplicationSets and AppProjects of Argo CD",
 		Long: `Read Applications, ApplicationSets and AppProjects of Argo CD from files, folders or, as
 -, from standard input, and write partitions with the same sources and renderers:
 
   kubectl get applications,applicationsets,appprojects -A -o yaml | lehr import argocd - --to shop
   lehr import argocd gitops/apps --checkout https://git.example.com/gitops.git=gitops --to shop
+  lehr import argocd --live --context prod --checkout https://git.example.com/gitops.git=gitops --to shop
+
+With --live they are read from the cluster of a kubeconfig, with argocd-cm and argocd-rbac-cm
+beside them, and never a Secret; nothing is changed there.
 
 What the repositories hold is read from checkouts, which --checkout names; that which a FILE
 lies in is found by itself. --fetch has git fetch others. Applications that give Applications
 are followed. Secrets are not copied.`,
 	}
-	kind.Args.Least, kind.Args.Most = 1, -1
+	kind.Args.Most = -1
 	kind.Bind = func(flags *pflag.FlagSet) importer.Reader {
 		checkoutFlags := flags.StringArray("checkout", nil, "URL=FOLDER: where the files of a repository lie on this machine")
 		fetch := flags.Bool("fetch", false, "have git fetch repositories that have no checkout, as you")
@@ -111,14 +118,19 @@ are followed. Secrets are not copied.`,
 		kubeVersion := flags.String("kube-version", defaultKubeVersion, "the version of Kubernetes that charts are told")
 		apiVersions := flags.StringSlice("api-version", nil, "an API that charts are told the cluster has, as monitoring.coreos.com/v1")
 		namespace := flags.String("argocd-namespace", "", "the namespace of Argo CD (default: that of its AppProjects)")
+		var live liveOptions
+		flags.BoolVar(&live.isLive, "live", false, "read the resources from the cluster, beside FILEs where they are given")
+		flags.StringVar(&live.kubeconfig, "kubeconfig", "", "with --live, the kubeconfig (env KUBECONFIG; default ~/.kube/config)")
+		flags.StringVar(&live.context, "context", "", "with --live, its context (default: its current one)")
 		return func(ctx context.Context, args []string) (importer.Import, error) {
 			l := &importing{
-				Import: importer.Import{Files: map[string][]byte{}}, ctx: ctx, now: time.Now(), render: render,
+				Import: importer.Import{Files: map[string][]byte{}}, ctx: ctx, now: time.Now(), render: render, list: list,
 				checkouts: &checkouts{byURL: map[string]*checkout{}, failed: map[string]string{}, fetch: *fetch}, local: *local, split: *split,
 				kubeVersion: *kubeVersion, apiVersions: *apiVersions, controlNamespace: *namespace,
 				clusterNames: map[string]string{}, byKey: map[string]*app{}, all: newPartition(""), objects: map[string][]Object{},
+				policies: policies{accounts: map[string]bool{}},
 			}
-			return l.run(args, *checkoutFlags, *clusters)
+			return l.run(args, *checkoutFlags, *clusters, live)
 		}
 	}
 	return kind
@@ -126,7 +138,13 @@ are followed. Secrets are not copied.`,
 
 var splitPattern = regexp.MustCompile(`^(none|project|folder|label=.+)$`)
 
-func (l *importing) run(args, checkoutFlags, clusters []string) (importer.Import, error) {
+func (l *importing) run(args, checkoutFlags, clusters []string, live liveOptions) (importer.Import, error) {
+	if !live.isLive && live.kubeconfig+live.context != "" {
+		return importer.Import{}, fault.New(fault.Invalid, "--kubeconfig and --context name a cluster, and none is read").WithHint("add --live")
+	}
+	if len(args) == 0 && !live.isLive {
+		return importer.Import{}, fault.New(fault.Invalid, "nothing says where the resources of Argo CD are").WithHint("name files or folders, - for what kubectl prints, or --live for the cluster of a kubeconfig")
+	}
 	if !splitPattern.MatchString(l.split) {
 		return importer.Import{}, fault.New(fault.Invalid, "--split %q is not known", l.split).WithHint("write project, folder, label=KEY or none")
 	}
@@ -154,6 +172,14 @@ func (l *importing) run(args, checkoutFlags, clusters []string) (importer.Import
 	files := &reading{leave: l.leave}
 	if err := files.readAll(args); err != nil {
 		return importer.Import{}, err
+	}
+	if l.isLive = live.isLive; l.isLive {
+		objects, err := l.readLive(live)
+		if err != nil {
+			return importer.Import{}, err
+		}
+		files.objects = append(files.objects, objects...)
+		args = append(slices.Clone(args), "the cluster")
 	}
 	l.sort(files.objects)
 	l.addChartFolders(files.charts)
@@ -220,8 +246,11 @@ func (l *importing) sort(objects []object) {
 				l.clusters = append(l.clusters, c)
 			}
 		case "ConfigMap":
-			if o.name == "argocd-cm" {
-				l.ignoredByAll = append(l.ignoredByAll, settingsDifferences(o)...)
+			switch o.name {
+			case settingsName:
+				l.addSettings(o)
+			case policyName:
+				l.readPolicies(o)
 			}
 		}
 	}
@@ -341,8 +370,14 @@ func (l *importing) expandSets() {
 	for _, set := range sets {
 		e := &expansion{ctx: l.ctx, set: set.applicationSet, clusters: l.clusters, checkouts: l.checkouts}
 		subject := "ApplicationSet " + set.Metadata.Name
-		made, err := e.expandSet()
 		l.setCount++
+		if s := set.Spec.Strategy; s != nil && s.Type == "RollingSync" {
+			l.addHint(subject + " syncs in steps (RollingSync): write a rollout with the same stages, docs/use/rollouts.md")
+		}
+		if l.isLive && l.hasOwned(set.Metadata.Name) {
+			continue // What a cluster has of a set is what it makes.
+		}
+		made, err := e.expandSet()
 		switch {
 		case err != nil && l.hasOwned(set.Metadata.Name):
 			continue // What it made was given beside it.
@@ -352,11 +387,12 @@ func (l *importing) expandSets() {
 		case len(made) == 0:
 			l.leave(subject, set.place+": its generators give nothing", false)
 		}
-		if s := set.Spec.Strategy; s != nil && s.Type == "RollingSync" {
-			l.addHint(subject + " syncs in steps (RollingSync): write a rollout with the same stages, docs/use/rollouts.md")
-		}
 		for _, fields := range made {
-			l.addApp(fields, set.place, nil)
+			head, _ := fields["metadata"].(map[string]any)
+			isGiven := slices.ContainsFunc(l.apps, func(a *app) bool { return a.owner == set.Metadata.Name && a.Metadata.Name == head["name"] })
+			if !isGiven {
+				l.addApp(fields, set.place, nil)
+			}
 		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"lehr.dev/internal/importer"
 )
 
-// read imports files, by name, without a renderer.
-func read(t *testing.T, files map[string]string, flags ...string) (importer.Import, error) {
+// layFiles writes files, by name, into a folder.
+func layFiles(t *testing.T, files map[string]string) (folder string) {
 	t.Helper()
-	folder := t.TempDir()
+	folder = t.TempDir()
 	for name, text := range files {
 		at := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -29,8 +29,15 @@ func read(t *testing.T, files map[string]string, flags ...string) (importer.Impo
 			t.Fatal(err)
 		}
 	}
+	return folder
+}
+
+// read imports files, by name, without a renderer.
+func read(t *testing.T, files map[string]string, flags ...string) (importer.Import, error) {
+	t.Helper()
+	folder := layFiles(t, files)
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	reader := Kind(nil).Bind(set)
+	reader := Kind(nil, nil).Bind(set)
 	for i := range flags {
 		flags[i] = strings.ReplaceAll(flags[i], "FOLDER", folder)
 	}

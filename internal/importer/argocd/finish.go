@@ -125,6 +125,7 @@ func (l *importing) complete(of *partition) *partition {
 			l.addRoles(p, pr.project, pr.place)
 		}
 	}
+	l.addPolicies(p)
 	return p
 }
 
@@ -287,17 +288,21 @@ func (l *importing) addRoles(p *partition, pr project, place string) {
 			}
 			continue
 		}
-		granted := ""
+		granted, isDenied := "", false
 		for _, policy := range role.Policies {
 			given := grantOf(policy, pr.Metadata.Name)
 			switch {
+			case given == "denied":
+				// Lehr has no denials: without the role nobody may do more than before.
+				isDenied = true
+				l.leave(subject, fmt.Sprintf("%s: role %s: %q denies something, and grants of Lehr only add up: the role is not granted; grant by hand what it needs", place, role.Name, policy), true)
 			case given == "narrow":
 				l.leave(subject, fmt.Sprintf("%s: role %s: %q is about some Applications, and roles are of a whole partition: import with --split label=KEY", place, role.Name, policy), true)
 			case given == "operator" || granted == "":
 				granted = given
 			}
 		}
-		if granted == "" {
+		if granted == "" || isDenied {
 			continue
 		}
 		if !isAlone {
@@ -305,27 +310,35 @@ func (l *importing) addRoles(p *partition, pr project, place string) {
 			return
 		}
 		for _, group := range role.Groups {
-			if to := "group:" + group; !slices.Contains(p.access[granted], to) {
-				p.access[granted] = append(p.access[granted], to)
-			}
+			p.grant(granted, "group:"+group)
 		}
 	}
 }
 
-// grantOf is the role that a policy of Argo CD gives: viewer, operator, nothing, or narrow where it
-// is about some Applications of the project.
+// grantOf is the role that a policy of a project gives: viewer, operator or nothing; narrow where it
+// is about some Applications of the project, and denied where it takes something away.
 func grantOf(policy, projectName string) string {
 	parts := strings.Split(policy, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
-	if len(parts) != 6 || parts[0] != "p" || parts[5] != "allow" || parts[2] != "applications" && parts[2] != "*" {
+	if len(parts) != 6 || parts[0] != "p" || parts[2] != "applications" && parts[2] != "*" {
 		return ""
 	}
-	if parts[4] != projectName+"/*" && parts[4] != "*" && parts[4] != "*/*" {
+	switch {
+	case parts[5] == "deny":
+		return "denied"
+	case parts[5] != "allow":
+		return ""
+	case parts[4] != projectName+"/*" && parts[4] != "*" && parts[4] != "*/*":
 		return "narrow"
 	}
-	switch action, _, _ := strings.Cut(parts[3], "/"); action {
+	return roleOfAction(parts[3])
+}
+
+// roleOfAction is the role of whoever may do something with Applications; empty: none has a counterpart.
+func roleOfAction(action string) string {
+	switch first, _, _ := strings.Cut(action, "/"); first {
 	case "get":
 		return "viewer"
 	case "sync", "update", "override", "action", "delete", "*":

@@ -187,13 +187,13 @@ func (a *analysis) filled(w words, node *yaml.Node) *yaml.Node {
 type asked struct {
 	name, success, failure              string
 	every, delay                        time.Duration
-	count, failures                     int
+	count, failures, errors             int
 	successNode, failureNode, countNode *yaml.Node
 	provider                            *yaml.Node
 }
 
 func (a *analysis) readMetric(w words, item *yaml.Node) {
-	var m asked
+	m := asked{errors: usualErrors}
 	const missing = "a measurement that fails or says nothing is neither good nor bad to Lehr: it waits, says so, and asks again"
 	w.eachKey(item, "metrics", map[string]reader{
 		"name": w.text(&m.name), "interval": w.while(&m.every), "initialDelay": w.while(&m.delay),
@@ -202,7 +202,7 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 		"successCondition":        func(node *yaml.Node) { m.successNode = node; w.text(&m.success)(node) },
 		"failureCondition":        func(node *yaml.Node) { m.failureNode = node; w.text(&m.failure)(node) },
 		"inconclusiveLimit":       w.left("metrics: inconclusiveLimit", missing),
-		"consecutiveErrorLimit":   w.left("metrics: consecutiveErrorLimit", missing),
+		"consecutiveErrorLimit":   func(node *yaml.Node) { a.readErrorLimit(w, node, &m.errors) },
 		"consecutiveSuccessLimit": w.left("metrics: consecutiveSuccessLimit", "a validation ends when its time is over, not after so many good samples"),
 		"provider":                func(node *yaml.Node) { m.provider = node },
 	})
@@ -228,7 +228,25 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	if m.failures > 0 {
 		fields["allow"], fields["newest"] = m.failures, max(int(when.interval/when.step), m.failures+1)
 	}
-	a.metrics = append(a.metrics, measured{m.name, when, fields})
+	a.metrics = append(a.metrics, measured{m.name, when, fields, m.errors})
+}
+
+const (
+	// usualErrors is Argo Rollouts' own limit where a metric has none.
+	usualErrors = 4
+	// mostErrors of a validation that Lehr takes.
+	mostErrors = 1000
+)
+
+// readErrorLimit takes how many measurements in a row may fail; -1 is any number.
+func (a *analysis) readErrorLimit(w words, node *yaml.Node, to *int) {
+	if node.Value == "-1" {
+		*to = -1
+		w.keep(node)
+		return
+	}
+	w.count(to)(node)
+	*to = min(*to, mostErrors)
 }
 
 // readFailureLimit takes how many measurements may fail; -1 is any number.
@@ -300,6 +318,8 @@ func (a *analysis) readLimits(w words, m asked) (limits, bool) {
 		return limits{}, false
 	}
 	l, err := readCondition(text, isFailure)
+	// What is no number fulfils neither of two conditions, and a person is asked.
+	l.nanFails = l.nanFails && (m.successNode == nil || m.failureNode == nil)
 	if err != nil {
 		w.refuse(node, "the condition %q cannot be a limit: %v. Write the comparison into the query, as (QUERY) >= bool 0.95, and successCondition: result[0] == 1", text, err)
 		return l, false
@@ -328,7 +348,7 @@ func (a *analysis) readOther(w words, m asked, kind string, node *yaml.Node) (ma
 			text, isFailure = m.failure, true
 		}
 		l, err = readCondition(text, isFailure)
-		ok = err == nil
+		ok, l.nanFails = err == nil, l.nanFails && (m.successNode == nil || m.failureNode == nil)
 	}
 	meaning := "what it measures"
 	if !ok {

@@ -117,7 +117,7 @@ func TestCanaryWithRoutes(t *testing.T) {
       - pause: {duration: 1h}`)+aService("web")+aService("web-canary")+httpRoute("HTTPRoute")+aTemplate(prometheus))
 	want(t, made.Definition,
 		"where: labels.step == \"10\"\n        soak: 6m0s", "name: all\n        rest: true\n        soak: 1h0m0s", "delay: 1m0s",
-		"at_most: 0.05", "allow: 1", "newest: 4", "warm_up: 1m0s", "interval: 2m0s", `pod=~"web-$scope.slot-.*",job="web"`, "allow:\n      - pause")
+		"at_most: 0.05", "allow: 1", "newest: 4", "least: 1", "nan: bad", "warm_up: 1m0s", "interval: 2m0s", `pod=~"web-$scope.slot-.*",job="web"`, "allow:\n      - pause")
 	data := string(made.Files["workloads/web.yaml"])
 	want(t, data, "held:\n  - \"50\"", "name: web-step-10", "name: web-step-50", "type: LoadBalancer", "nodePort: 30080", "!rollouts-pod-template-hash: abc", "team: shop")
 	if strings.Count(data, "LoadBalancer") != 2 {
@@ -129,6 +129,30 @@ func TestCanaryWithRoutes(t *testing.T) {
 	want(t, strings.Join(made.Read, "\n"), "strategies: 13 of 14 (92 %)", "analyses:", "all:")
 	for _, slot := range []string{"blue", "green"} {
 		want(t, string(made.Files["slots/web/"+slot+".yaml"]), "image: registry.example.com/web:7")
+	}
+}
+
+// TestNoNumber: NaN fulfils no condition. It is a failure by a condition of success, as it is there, none by one of failure, and a
+// person is asked where there are both.
+func TestNoNumber(t *testing.T) {
+	const success, failure = "successCondition: ", "failureCondition: "
+	for conditions, line := range map[string]string{
+		success + `"result[0] >= 0.95"`:                                             "nan: bad",
+		success + `"result[0] >= 0"`:                                                "nan: bad",
+		success + `"result[0] <= 0.05"`:                                             "nan: bad",
+		success + `"result[0] < 0.05"`:                                              "nan: bad",
+		success + `"result[0] >= 0.95 && result[0] <= 1"`:                           "nan: bad",
+		success + `"!isNaN(result[0]) && result[0] <= 1"`:                           "nan: bad",
+		success + `"isNaN(result[0]) || result[0] >= 0.95"`:                         "nan: ignore",
+		failure + `"result[0] > 0.05"`:                                              "nan: ignore",
+		failure + `"isNaN(result[0]) || result[0] > 0.05"`:                          "nan: bad",
+		success + `"result[0] <= 0.05", ` + failure + `"result[0] > 0.5"`:           "!nan: ",
+		success + `"len(result) == 0 || result[0] <= 0.05"`:                         "or on() vector(0.05)",
+		success + `"default(result, 0) <= 0.05", ` + failure + `"result[0] > 0.05"`: "or on() vector(0.05)",
+	} {
+		made := mustRead(t, ArgoRollouts(), rollout("\n    canary:\n      canaryService: web-canary\n      stableService: web\n      trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: web, namespace: shop}}}\n      analysis: {"+analysed+"}\n      steps:\n      - setWeight: 10")+
+			aService("web")+aService("web-canary")+httpRoute("HTTPRoute")+aTemplate(strings.Replace(prometheus, `successCondition: "result[0] <= 0.05"`, conditions, 1)))
+		want(t, made.Definition, line, "least: 1")
 	}
 }
 
@@ -194,10 +218,11 @@ func TestConditions(t *testing.T) {
 		"result[0] > 1 || result[0] < 0":                "error",
 		"all(result, # > 1)":                            "error",
 		"result.ok == 1":                                "error",
-		"failure: result[0] > 0.05":                     "..0.05",
-		"failure: result[0] < 1 || result[0] > 3":       "1..3",
+		"failure: result[0] > 0.05":                     "..0.05 nan",
+		"failure: result[0] < 1 || result[0] > 3":       "1..3 nan",
+		"failure: isNaN(result[0]) || result[0] > 3":    "..3",
 		"failure: !isNaN(result[0]) && result[0] >= 10": "..10 nan",
-		"failure: len(result) > 0 && result[0] >= 10":   "..10 empty",
+		"failure: len(result) > 0 && result[0] >= 10":   "..10 empty nan",
 		"failure: result[0] == 1":                       "error",
 	} {
 		condition, isFailure := strings.CutPrefix(text, "failure: ")
@@ -210,6 +235,9 @@ func TestConditions(t *testing.T) {
 			}
 			if l.nanPasses {
 				got += " nan"
+			}
+			if l.nanPasses == l.nanFails {
+				t.Errorf("%s: what is no number passes: %v, and fails: %v", text, l.nanPasses, l.nanFails)
 			}
 		}
 		if got != w {
@@ -234,6 +262,7 @@ func TestRefused(t *testing.T) {
 		"unknown provider": {rollout(steps) + metric("{prometheus: {", "{oracle: {"), "oracle is no provider of metrics that Argo Rollouts has"},
 		"no condition":     {rollout(steps) + metric(`successCondition: "result[0] <= 0.05", `, ""), "has no condition, so it would judge nothing"},
 		"condition":        {rollout(steps) + metric("result[0] <= 0.05", "any(result, true)"), "cannot be a limit"},
+		"no limit":         {rollout(steps) + metric("failureLimit: 1", "failureLimit: 1, consecutiveErrorLimit: often"), "a whole number from 0 on"},
 		"any failure":      {rollout(steps) + metric("failureLimit: 1", "failureLimit: -1"), "lets every measurement fail"},
 		"no argument":      {rollout(strings.Replace(steps, "args: [{name: hash", "args: [{name: other", 1)) + aTemplate(prometheus), "the argument hash has no value"},
 		"query":            {rollout(steps) + metric(`job="{{ args.job }}"`, `job="web"} > $limit{x="y"`), "the query cannot be asked"},
@@ -282,6 +311,20 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// TestErrorLimits: metrics that may fail more or less often in a row are validated apart, and one that decides nothing beside them.
+func TestErrorLimits(t *testing.T) {
+	another := func(name, more string) string {
+		return "\n  - " + strings.Replace(prometheus, "{name: errors, ", "{name: "+name+", "+more, 1)
+	}
+	made := mustRead(t, ArgoRollouts(), rollout(`{canary: {steps: [{setWeight: 20}], analysis: {`+analysed+`, dryRun: [{metricName: tried}]}}}`)+
+		aTemplate(prometheus+another("tried", "consecutiveErrorLimit: 9, ")+another("hasty", "consecutiveErrorLimit: 0, ")+another("patient", "consecutiveErrorLimit: -1, ")+another("same", "consecutiveErrorLimit: 4, ")))
+	_, validations, _ := strings.Cut(made.Definition, "validations:")
+	if count := strings.Count(validations, "interval: "); count != 3 || strings.Count(validations, "errors: 4\n") != 1 || strings.Count(validations, "errors: 0\n") != 1 || strings.Contains(validations, "errors: 9") {
+		t.Errorf("%d validations:\n%s", count, validations)
+	}
+	want(t, listed(made), "!consecutiveErrorLimit", "!dry runs")
+}
+
 func TestProvidersOfOthers(t *testing.T) {
 	made := mustRead(t, ArgoRollouts(), rollout(`{canary: {steps: [{setWeight: 20}], analysis: {templates: [{templateName: good}], dryRun: [{metricName: try}]}}}`)+
 		aTemplate(`{name: try, interval: 1m, failureLimit: 3, successCondition: "result > 3", provider: {datadog: {query: q}}}
@@ -291,6 +334,16 @@ func TestProvidersOfOthers(t *testing.T) {
 	made = mustRead(t, ArgoRollouts(), rollout(`{canary: {steps: [{setWeight: 20}], analysis: {`+analysed+`, dryRun: [{metricName: "*"}]}}}`)+aTemplate(prometheus))
 	want(t, listed(made), "the validation web: its metrics are all dry runs")
 	want(t, made.Definition, "!validat")
+}
+
+// TestObjectsInOneLine: JSON without line breaks is read as any other.
+func TestObjectsInOneLine(t *testing.T) {
+	made := mustRead(t, ArgoRollouts(), `{"apiVersion": "v1", "kind": "List", "items": [`+
+		`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}, `+
+		`{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, `+
+		`"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "x:1"}]}}, "strategy": {"blueGreen": {"activeService": "web"}}}}, `+
+		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}]}`)
+	want(t, string(made.Files["workloads/web.yaml"]), "replicas: 3", "name: web")
 }
 
 func TestWorkloadRefAndLists(t *testing.T) {

@@ -13,8 +13,11 @@ import (
 // the limit itself is within.
 type limits struct {
 	atLeast, atMost *float64
-	// emptyPasses and nanPasses say that no value, and no number, is as good as one within.
-	emptyPasses, nanPasses bool
+	// emptyPasses and nanPasses say that no value, and no number, is as good as one within;
+	// nanFails, that no number is as bad as one that is not.
+	emptyPasses, nanPasses, nanFails bool
+	// emptyFails says that no value is as bad, too.
+	emptyFails bool
 }
 
 // otherwise stands for default, which is a keyword of Go.
@@ -32,7 +35,16 @@ func readCondition(text string, isFailure bool) (limits, error) {
 	if isFailure {
 		joined, apart = token.LOR, token.LAND
 	}
-	return l, l.read(expression, isFailure, joined, apart)
+	if err := l.read(expression, isFailure, joined, apart); err != nil {
+		return l, err
+	}
+	// NaN fulfils no comparison: it is no success, and no failure.
+	if isFailure {
+		l.nanPasses = !l.nanFails
+	} else {
+		l.nanFails = !l.nanPasses
+	}
+	return l, nil
 }
 
 func (l *limits) read(expression ast.Expr, isFailure bool, joined, apart token.Token) error {
@@ -43,8 +55,10 @@ func (l *limits) read(expression ast.Expr, isFailure bool, joined, apart token.T
 		switch e.Op {
 		case joined:
 			for _, side := range []ast.Expr{e.X, e.Y} {
-				// That there is a number is asked in any case: what is missing is waited for.
-				if new(limits).readExemption(side, !isFailure) {
+				// That there is a value is asked in any case: what is missing is waited for.
+				var asked limits
+				if asked.readExemption(side, !isFailure) {
+					l.nanFails = l.nanFails || asked.nanPasses
 					continue
 				}
 				if err := l.read(side, isFailure, joined, apart); err != nil {

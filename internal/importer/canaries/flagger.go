@@ -44,12 +44,12 @@ type canaryReading struct {
 	service  flaggerService
 	interval time.Duration
 	// shares of the requests, as they are written.
-	iterations, mostWeight, weight int
-	weights                        []int
-	skips                          bool
-	metrics, webhooks              *yaml.Node
-	alternatives                   [][]header
-	measured                       []measured
+	iterations, mostWeight, weight, retries int
+	weights                                 []int
+	skips                                   bool
+	metrics, webhooks                       *yaml.Node
+	alternatives                            [][]header
+	measured                                []measured
 }
 
 // flaggerService says which Services and routes Flagger makes.
@@ -162,11 +162,13 @@ func (w words) readAnalysis(c *canaryReading, node *yaml.Node) {
 	w.eachKey(node, "analysis", map[string]reader{
 		"interval": w.while(&c.interval),
 		"threshold": func(node *yaml.Node) {
-			if node.Value == "0" || node.Value == "1" {
-				w.keep(node)
-				return
+			failures := 0
+			w.count(&failures)(node)
+			// The last of so many checks that fail ends the release; 0 is 1 to Flagger.
+			if c.retries = max(failures-1, 0); c.retries > mostRetries {
+				c.retries = mostRetries
+				w.list(node, "analysis: threshold", fmt.Sprintf("a validation begins anew at most %d times in a release", mostRetries), false)
 			}
-			w.leave(node, "analysis: threshold", "the first check that fails is bad, where Flagger lets some fail and tries again: write allow and newest in validations to bear some")
 		},
 		"iterations": w.count(&c.iterations), "maxWeight": w.count(&c.mostWeight), "stepWeight": w.count(&c.weight),
 		"stepWeights": func(list *yaml.Node) {
@@ -204,8 +206,15 @@ func (c *canaryReading) readMatch(w words, item *yaml.Node) {
 	}
 }
 
+// mostRetries of a validation that Lehr takes.
+const mostRetries = 100
+
+// shortestInterval is that of Flagger, whatever a Canary says.
+const shortestInterval = 10 * time.Second
+
 // setSteps makes steps of weights, or one pause of iterations.
 func (c *canaryReading) setSteps() {
+	c.interval = max(c.interval, shortestInterval)
 	if c.skips {
 		return
 	}

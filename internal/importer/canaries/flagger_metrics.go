@@ -111,13 +111,17 @@ func (c *canaryReading) readMetric(o *object, item *yaml.Node) {
 		c.refuse(item, "the metric %s has no templateRef, and Lehr has no query of its own for it with provider %s: write a MetricTemplate", name, c.provider)
 		return
 	}
+	// To Flagger, no value and NaN are checks that fail.
+	bounds.nanFails, bounds.emptyFails = true, true
 	setLimits(fields, bounds)
-	c.measured = append(c.measured, measured{name: name, timing: c.times(), fields: fields})
+	c.measured = append(c.measured, measured{name: name, timing: c.times(), fields: fields, errors: -1})
 }
 
-// times of each check: one for each step, or all iterations before requests move.
+// times of each check: one for each step, or all iterations before requests move. Flagger checks first once
+// an interval is over, so what there was before the requests moved counts for nothing.
 func (c *canaryReading) times() timing {
-	return times(max(c.interval, 10*time.Second), 0, 0, max(1, c.iterations), 0)
+	lasts := max(time.Duration(c.iterations-1)*c.interval, leastEvery)
+	return timing{warmUp: c.interval, step: min(c.interval, lasts), interval: lasts}
 }
 
 // fill puts what a query is about in its places. The target of a release is the slot that comes.
@@ -228,7 +232,7 @@ func (c *canaryReading) setWebhook(item, metadata *yaml.Node, kind, name, url st
 		query, _ := json.Marshal(told) // As above.
 		c.checkSecrets(c.object, told)
 		one := 1.0
-		c.measured = append(c.measured, measured{name, c.times(), map[string]any{"http": service, "query": string(query), "at_least": one}})
+		c.measured = append(c.measured, measured{name, c.times(), map[string]any{"http": service, "query": string(query), "at_least": one}, -1})
 		c.addHint(fmt.Sprintf("list %s under monitoring as %s (kind: metrics): it answers samples of 1 for what is good and 0 for what is not; until it does, releases wait. What only makes load needs no place here: take it out of validations", url, service))
 	default:
 		c.list(item, "webhooks: "+kind, map[string]string{
@@ -243,6 +247,11 @@ func (c *canaryReading) setValidations() {
 		return
 	}
 	names := c.addValidations(c.id, c.measured)
+	for _, v := range c.validations {
+		if slices.Contains(names, v.name) {
+			v.retries = c.retries
+		}
+	}
 	if len(c.steps) == 0 {
 		c.before = names
 		return

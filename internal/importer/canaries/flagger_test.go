@@ -49,7 +49,7 @@ func TestProgressiveCanary(t *testing.T) {
 	data := string(made.Files["workloads/web.yaml"])
 	want(t, data, "replicas: 3", "slot_label: lehr.dev/slot", "name: web-canary", "name: web-step-20", "minReadySeconds: 5", "who: apex", "name: metrics")
 	want(t, string(made.Files["workloads/web.yaml"]), "value: /shop", "method: GET", "name: web-step-50\n          port: 80\n          weight: 10", "weight: 50", "namespace: gateways", "shop.example.com")
-	want(t, listed(made), "analysis: threshold", "analysis: alerts", "webhooks: event", "provider: secretRef", "web-primary")
+	want(t, listed(made), "analysis: alerts", "webhooks: event", "provider: secretRef", "web-primary")
 	want(t, strings.Join(made.Hints, "\n"), `must answer {"result": "pass"}`, "list http://p:9090 under monitoring as main")
 	if _, ok := made.Files["manifests/deployment-shop-web-primary.yaml"]; ok {
 		t.Error("the copy that Flagger made is kept")
@@ -66,13 +66,41 @@ func TestABTestingAndIstio(t *testing.T) {
     match: [{headers: {x-canary: {exact: insider}}}, {headers: {cookie: {regex: "^(.*?;)?(canary=always)(;.*)?$"}}}]
     metrics: [{name: request-success-rate, threshold: 99, interval: 1m}, {name: request-duration, thresholdRange: {max: 500}, interval: 1m}]
 `)+webDeployment, "--mesh-provider=istio")
-	want(t, made.Definition, "newer: held", "soak: 10m0s", "interval: 10m0s", "at_least: 99", "at_most: 500", `destination_workload=~"$scope.candidate"`, "web-pods:")
+	want(t, made.Definition, "newer: held", "retries: 1\n", "soak: 10m0s", "warm_up: 1m0s", "interval: 9m0s", "step: 1m0s", "at_least: 99", "at_most: 500", `destination_workload=~"$scope.candidate"`, "web-pods:")
 	route := string(made.Files["workloads/web.yaml"])
 	want(t, route, "exact: insider", "regex:", "host: web-canary\n          weight: 100", "host: web\n", "- mesh", "timeout: 15s", "attempts: 3")
 	if strings.Count(route, "host: web-canary") != 1 {
 		t.Errorf("headers have more than one route:\n%s", route)
 	}
 	want(t, string(made.Files["manifests/destinationrule-shop-web-canary.yaml"]), "mode: DISABLE")
+}
+
+// TestChecksOfFlagger: one for each step, an interval after the requests moved, and what has no value or no number fails.
+func TestChecksOfFlagger(t *testing.T) {
+	const metrics = "metrics: [{name: latency, thresholdRange: {max: 500}, interval: 30s, templateRef: {name: latency, namespace: flagger}, templateVariables: {zone: a}}]"
+	made := mustRead(t, Flagger(), canary("  provider: istio\n  service: {port: 80}\n  analysis: {interval: 1m, stepWeight: 25, maxWeight: 50, "+metrics+"}\n")+webDeployment+latency)
+	want(t, made.Definition, "soak: 1m0s", "warm_up: 1m0s", "interval: 5s", "step: 5s", "every: 5s", "nan: bad", "at_most: 500", "(latency{", "[30s]) or on() vector(NaN)")
+	made = mustRead(t, Flagger(), canary("  provider: istio\n  service: {port: 80}\n  analysis: {interval: 1s, stepWeight: 25, maxWeight: 50, "+metrics+"}\n")+webDeployment+strings.Replace(latency, "type: prometheus", "type: datadog", 1))
+	want(t, made.Definition, "soak: 10s", "warm_up: 10s", "nan: bad", "http: datadog", "!vector(NaN)")
+}
+
+// TestWhatFlaggerMade of a Canary is read from a cluster, too, and is no part of what is intended.
+func TestWhatFlaggerMade(t *testing.T) {
+	const (
+		owner      = "ownerReferences: [{apiVersion: flagger.app/v1beta1, kind: Canary, name: %, uid: u, controller: true}]"
+		autoscaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web%, " + owner + "}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web%}, minReplicas: 2, maxReplicas: 5}\n"
+		configMap  = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %, " + owner + "}\n"
+	)
+	own := strings.ReplaceAll(strings.Replace(autoscaler, ", "+owner, "", 1), "%", "")
+	primary := strings.NewReplacer("name: web%", "name: web-primary", "name: %", "name: web").Replace(autoscaler)
+	copied := strings.NewReplacer("{name: %", "{name: web-config-primary", "name: %", "name: web").Replace(configMap)
+	made := mustRead(t, Flagger(), canary("  provider: istio\n  autoscalerRef: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}\n  service: {port: 80}\n  analysis: {interval: 1m, stepWeight: 50}\n")+webDeployment+own+primary+copied)
+	want(t, string(made.Files["workloads/web.yaml"]), "maxReplicas: 5")
+	for _, name := range []string{"horizontalpodautoscaler-shop-web-primary", "configmap-shop-web-config-primary"} {
+		if _, ok := made.Files["manifests/"+name+".yaml"]; ok {
+			t.Errorf("%s is kept", name)
+		}
+	}
 }
 
 func TestFlaggerBlueGreenAndOthers(t *testing.T) {

@@ -91,7 +91,7 @@ func openFolder(folder string, open func(string) error) error {
 
 // parse reads manifests: by kubectl's rules for what they say, and as YAML for where it stands.
 func (r *reading) parse(manifests []kubernetes.Manifest) {
-	nodes := map[string]map[int]*yaml.Node{}
+	nodes := map[string]map[int][]*yaml.Node{}
 	for _, m := range manifests {
 		nodes[m.File] = documentNodes(m.Text)
 	}
@@ -100,7 +100,7 @@ func (r *reading) parse(manifests []kubernetes.Manifest) {
 		switch place := fmt.Sprintf("%s:%d", f.File, f.Line); {
 		case f.Warning:
 			r.Hints = append(r.Hints, fmt.Sprintf("%s: %s; %s", place, f.Message, f.Hint))
-		case r.isOwn(nodes[f.File][f.Line]) || nodes[f.File][f.Line] == nil:
+		case len(nodes[f.File][f.Line]) == 0 || slices.ContainsFunc(nodes[f.File][f.Line], r.isOwn):
 			// What the workloads are made of must be read whole.
 			r.problems = append(r.problems, fmt.Sprintf("%s: %s (%s)", place, f.Message, f.Hint))
 		default:
@@ -108,7 +108,7 @@ func (r *reading) parse(manifests []kubernetes.Manifest) {
 		}
 	}
 	for _, o := range read {
-		made := &object{namespace: o.Payload.GetNamespace(), name: o.Payload.GetName(), file: o.File, node: nodes[o.File][o.Line]}
+		made := &object{namespace: o.Payload.GetNamespace(), name: o.Payload.GetName(), file: o.File, node: nodeOf(nodes[o.File][o.Line], o)}
 		decoder := json.NewDecoder(strings.NewReader(o.Payload.GetJson()))
 		decoder.UseNumber()
 		if err := decoder.Decode(&made.fields); err != nil || made.node == nil {
@@ -127,9 +127,9 @@ func (r *reading) isOwn(node *yaml.Node) bool {
 	return version != nil && (strings.HasPrefix(version.Value, "argoproj.io/") || strings.HasPrefix(version.Value, "flagger.app/"))
 }
 
-// documentNodes are the objects of a text by their lines; those of lists, too.
-func documentNodes(text []byte) map[int]*yaml.Node {
-	found := map[int]*yaml.Node{}
+// documentNodes are the objects of a text by their lines; those of lists, too. JSON may have all in one line.
+func documentNodes(text []byte) map[int][]*yaml.Node {
+	found := map[int][]*yaml.Node{}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var document yaml.Node
@@ -142,7 +142,7 @@ func documentNodes(text []byte) map[int]*yaml.Node {
 	}
 }
 
-func addNodes(found map[int]*yaml.Node, node *yaml.Node) {
+func addNodes(found map[int][]*yaml.Node, node *yaml.Node) {
 	kind, items := child(node, "kind"), child(node, "items")
 	if kind != nil && strings.HasSuffix(kind.Value, "List") && items != nil {
 		for _, item := range items.Content {
@@ -150,7 +150,22 @@ func addNodes(found map[int]*yaml.Node, node *yaml.Node) {
 		}
 		return
 	}
-	found[node.Line] = node
+	found[node.Line] = append(found[node.Line], node)
+}
+
+// nodeOf finds the node of an object among those of its line.
+func nodeOf(nodes []*yaml.Node, o kubernetes.Object) *yaml.Node {
+	if len(nodes) == 1 {
+		return nodes[0]
+	}
+	for _, node := range nodes {
+		metadata := child(node, "metadata")
+		namespace := digTextOf(metadata, "namespace")
+		if digTextOf(node, "kind") == o.Payload.GetKind() && digTextOf(metadata, "name") == o.Payload.GetName() && (namespace == "" || namespace == o.Payload.GetNamespace()) {
+			return node
+		}
+	}
+	return nil
 }
 
 // kindOf is KIND.GROUP.

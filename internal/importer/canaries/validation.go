@@ -25,8 +25,12 @@ type timing struct {
 
 // validation is one of lehr.yaml.
 type validation struct {
-	name    string
-	timing  timing
+	name   string
+	timing timing
+	// retries are how often harm may be found in a release without ending it.
+	retries int
+	// errors are how many measurements in a row may fail; negative: any number.
+	errors  int
 	metrics map[string]any
 	names   []string
 }
@@ -36,18 +40,39 @@ type measured struct {
 	name   string
 	timing timing
 	fields map[string]any
+	// errors are how many measurements in a row may fail; negative: any number.
+	errors int
 }
 
-// addValidations makes validations of metrics: one for those that are measured at the same times.
+// addValidations makes validations of metrics: one for those that are measured at the same times and may fail as often. A metric that
+// decides nothing goes with any that is measured at its times.
 func (r *reading) addValidations(name string, metrics []measured) (names []string) {
-	made := map[timing]*validation{}
-	for _, m := range metrics {
-		v := made[m.timing]
-		if v == nil {
-			v = &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, metrics: map[string]any{}}
-			made[m.timing] = v
-			r.validations, names = append(r.validations, v), append(names, v.name)
+	var made []*validation
+	find := func(m measured) *validation {
+		at := slices.IndexFunc(made, func(v *validation) bool {
+			return v.timing == m.timing && (v.errors == m.errors || m.fields["shadow"] == true)
+		})
+		if at >= 0 {
+			return made[at]
 		}
+		v := &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, errors: m.errors, metrics: map[string]any{}}
+		made, r.validations, names = append(made, v), append(r.validations, v), append(names, v.name)
+		return v
+	}
+	decides := func(m measured) bool { return m.fields["shadow"] != true }
+	slices.SortStableFunc(metrics, func(a, b measured) int {
+		switch {
+		case decides(a) == decides(b):
+			return 0
+		case decides(a):
+			return -1
+		}
+		return 1
+	})
+	for _, m := range metrics {
+		v := find(m)
+		// Each measurement counts there, be it the only one; the judge by itself wants five. What is missing is waited for in any case.
+		m.fields["least"] = 1
 		v.metrics[unused(&v.names, segment(m.name))] = m.fields
 	}
 	return slices.DeleteFunc(names, r.dropUndecided)
@@ -69,6 +94,12 @@ func (r *reading) dropUndecided(name string) bool {
 func (v *validation) fields() map[string]any {
 	made := map[string]any{
 		"compare": "none", "interval": v.timing.interval.String(), "every": max(v.timing.step, leastEvery).String(), "step": v.timing.step.String(), "metrics": v.metrics,
+	}
+	if v.retries > 0 {
+		made["retries"] = v.retries
+	}
+	if v.errors >= 0 {
+		made["errors"] = v.errors
 	}
 	if v.timing.warmUp > 0 {
 		made["warm_up"] = v.timing.warmUp.String()
@@ -99,13 +130,18 @@ func setLimits(fields map[string]any, l limits) {
 		fields["at_most"] = *l.atMost
 	}
 	switch query, isQuery := fields["query"].(string); {
+	case l.emptyFails && isQuery && fields["prometheus"] != nil:
+		fields["query"] = fmt.Sprintf("(%s) or on() vector(NaN)", query)
 	case l.emptyPasses && isQuery && fields["prometheus"] != nil && l.atLeast != nil:
-		fields["query"] = fmt.Sprintf("(%s) or vector(%v)", query, *l.atLeast)
+		fields["query"] = fmt.Sprintf("(%s) or on() vector(%v)", query, *l.atLeast)
 	case l.emptyPasses && isQuery && fields["prometheus"] != nil && l.atMost != nil:
-		fields["query"] = fmt.Sprintf("(%s) or vector(%v)", query, *l.atMost)
+		fields["query"] = fmt.Sprintf("(%s) or on() vector(%v)", query, *l.atMost)
 	}
-	if l.nanPasses {
+	switch {
+	case l.nanPasses:
 		fields["nan"] = "ignore"
+	case l.nanFails:
+		fields["nan"] = "bad"
 	}
 }
 

@@ -2,13 +2,13 @@ package cluster
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/test/freeport"
 )
 
 // program writes a shell script that stands for one of a cloud, and returns its path.
@@ -56,11 +56,7 @@ echo '`+fmt.Sprintf(printed, "v1beta1")+`'`)), ""},
 // imported, each cluster once, and the dead ones are told.
 func TestAllContexts(t *testing.T) {
 	f, other := newFake(t), newFake(t)
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone.Close()
+	gone := freeport.Address(t)
 	path := f.kubeconfig(t, "token: "+token)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -72,7 +68,7 @@ func TestAllContexts(t *testing.T) {
 		address := f.URL
 		switch {
 		case i == 3:
-			address = "https://" + gone.Addr().String()
+			address = "https://" + gone
 		case i == 5:
 			address = "https://name.invalid:6443"
 		case i == 7:

@@ -160,12 +160,17 @@ func objectPath(r resource, namespace, name string) string {
 // kubeconfig, as JSON has them. A program by which its user logs in is run. Secrets are never
 // among them, and nothing is written.
 func Objects(ctx context.Context, path, name string, isWanted func(group, kind string) bool) (objects []map[string]any, err error) {
+	return ObjectsIn(ctx, path, name, nil, isWanted)
+}
+
+// ObjectsIn lists those that are in namespaces; nil: all.
+func ObjectsIn(ctx context.Context, path, name string, namespaces []string, isWanted func(group, kind string) bool) (objects []map[string]any, err error) {
 	server, err := connect(ctx, usual(path), name, true)
 	if err != nil {
 		return nil, err
 	}
 	defer server.client.CloseIdleConnections()
-	s := &survey{server: server}
+	s := &survey{server: server, surveyOptions: surveyOptions{namespaces: namespaces}}
 	resources, err := s.discover(ctx)
 	if err != nil {
 		return nil, err

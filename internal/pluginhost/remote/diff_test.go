@@ -246,7 +246,7 @@ func TestDiffRefusesTooMuch(t *testing.T) {
 // bounded, and what is too much is not believed.
 func TestEndlessTalkIsBounded(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	child := started(t, Options{Run: self(t, "endless"), DiffTimeout: 20 * time.Second, Log: quiet})
+	child := started(t, Options{Run: self(t, "endless"), DiffTimeout: 3 * time.Minute, Log: quiet})
 	ids := make([]intent.AssetID, 100)
 	for i := range ids {
 		ids[i] = intent.AssetID(fmt.Sprintf("job/%d", i))

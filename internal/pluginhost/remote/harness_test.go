@@ -121,6 +121,9 @@ func start(t testing.TB, options Options) *Child {
 	if options.Contents == nil {
 		options.Contents = newIntents()
 	}
+	if options.DiffTimeout == 0 {
+		options.DiffTimeout = 2 * time.Minute // How fast the machine is, is no test's subject.
+	}
 	child := Start(t.Context(), options)
 	t.Cleanup(child.Close)
 	return child

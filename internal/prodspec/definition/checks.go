@@ -33,6 +33,7 @@ func ownChecks() []ownCheck {
 		{"zone", "calendar", []string{"open", "freezes", "holidays"}, (*parser).calendar, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", holidays: GB}`},
 		{"at_most", "rate", []string{"per", "by", "scope"}, (*parser).rate, "{at_most: 3, per: 1h, by: asset}"},
 		{"partition", "partition", []string{"in_sync"}, (*parser).otherPartition, "{partition: platform, in_sync: 95%}"},
+		{"train", "train", []string{"environment", "longest"}, (*parser).train, "{train: payments, environment: production, longest: 72h}"},
 		// Before query, which a peak has too.
 		{"headroom", "peak", []string{"prometheus", "query", "serves", "dimension", "labels", "keep"}, (*parser).peak, "{prometheus: main, query: …, headroom: 1.3}"},
 		{"query", "query", []string{"prometheus", "below", "above", "over", "labels", "keep", "absent"}, (*parser).metric, "{prometheus: main, query: error_ratio, below: 0.02}"},

@@ -28,6 +28,7 @@ func constraintKinds() []constraintKind {
 		{"judgement", []string{"roles", "expires"}, (*deliveryParser).judgement, "{judgement: 2, expires: 7d}"},
 		{"zone", []string{"open", "freezes", "holidays", "at_most"}, (*deliveryParser).times, `{zone: Europe/London, open: "Mon-Fri 09:00-17:00", at_most: 2}`},
 		{"soak", []string{"in"}, (*deliveryParser).soak, "{soak: 4h, in: [staging]}"},
+		{"task", nil, (*deliveryParser).completed, "{task: migrate}"},
 		{"lag", []string{"behind"}, (*deliveryParser).lag, "{lag: 2, behind: [production]}"},
 		{"min_age", nil, (*deliveryParser).versionAge, "{min_age: 1h}"},
 		{"deny", nil, (*deliveryParser).denies, `{deny: [{version: "1.4.*", reason: it loses writes}]}`},
@@ -207,8 +208,17 @@ func deliverySchema() map[string]any {
 		}
 		constraints = append(constraints, object(properties, required...))
 	}
+	set := func() map[string]any {
+		return map[string]any{"document": text(), "field": text(), "digest": text(), "pull_request": text()}
+	}
+	taskSet := set()
+	taskSet["parameters"] = text()
+	task := object(map[string]any{
+		"set": object(taskSet, "document", "field"), "assets": expression(), "partition": text(), "each": texts(), "constraints": mapOf(anyOf(constraints...)),
+		"after": texts(), "on_failure": texts(), "attempts": number(1), "retry": duration(),
+	}, "set", "assets")
 	environment := object(map[string]any{
-		"set": object(map[string]any{"document": text(), "field": text(), "digest": text(), "pull_request": text()}, "document", "field"), "assets": expression(), "partition": text(),
+		"set": object(set(), "document", "field"), "assets": expression(), "partition": text(),
 		"each":        anyOf(texts(), object(map[string]any{"by": map[string]any{"type": "string", "pattern": grouping.String()}, "where": expression()}, "by")),
 		"constraints": mapOf(anyOf(constraints...)), "verify": verifySchema(), "on_bad": enum(slices.Sorted(maps.Keys(deliveryOnBads))),
 		"newer": enum(slices.Sorted(maps.Keys(deliveryNewers))), "attempts": number(1), "retry": duration(),
@@ -218,6 +228,7 @@ func deliverySchema() map[string]any {
 		"releases":     text(),
 		"order":        orderSchema(),
 		"environments": mapOf(environment),
+		"tasks":        mapOf(task),
 	}, "versions", "environments")
 }
 

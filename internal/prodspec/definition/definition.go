@@ -217,6 +217,7 @@ func (p *parser) definition(root *yaml.Node) (d Definition) {
 	p.generations(fields["generations"], &d)
 	p.deliveries(fields["delivery"], &d)
 	p.releaseLines(fields["releases"], &d)
+	p.trainChecks(&d)
 	policy.PromotionGrants = p.promotionGrants(fields["promotions"], d.Sources)
 	d.Workflows = p.workflows(fields["workflows"])
 	p.previews(fields["previews"], &d)

@@ -20,15 +20,17 @@ import (
 )
 
 const (
-	// maxDeliveries of a partition, environments of one, and constraints of these.
+	// maxDeliveries of a partition, environments and tasks of one, and constraints of these.
 	maxDeliveries, maxEnvironments, maxConstraints = 50, 200, 20
 	maxVerifications, maxQuorum, maxAttempts       = 10, 20, 100
 )
 
 var (
-	deliveryKeys    = []string{"versions", "releases", "order", "environments"}
+	deliveryKeys    = []string{"versions", "releases", "order", "environments", "tasks"}
 	setKeys         = []string{"document", "field", "digest", "pull_request"}
+	taskSetKeys     = append(slices.Clone(setKeys), "parameters")
 	orderKeys       = []string{"by", "match", "layout", "prereleases"}
+	taskKeys        = []string{"set", "assets", "partition", "each", "constraints", "after", "on_failure", "attempts", "retry"}
 	environmentKeys = []string{"set", "assets", "partition", "each", "constraints", "verify", "on_bad", "newer", "attempts", "retry"}
 )
 
@@ -120,14 +122,16 @@ func (r *deliveryParser) delivery(value *yaml.Node) *intentpb.Delivery {
 		r.order(node, spec.Order)
 	}
 	r.shareOrder(spec, fields["order"])
-	r.eachPair(fields["environments"], r.at+".environments", func(key, value *yaml.Node) {
-		if len(spec.Environments) <= maxEnvironments { // Else a finding says so.
-			spec.Environments = append(spec.Environments, r.environment(key, value)...)
-		}
-	})
+	for _, kind := range []placeKind{environmentPlaces, taskPlaces} {
+		r.eachPair(fields[kind.name], r.at+"."+kind.name, func(key, value *yaml.Node) {
+			if len(spec.Environments) <= maxEnvironments { // Else a finding says so.
+				spec.Environments = append(spec.Environments, r.environment(kind, key, value)...)
+			}
+		})
+	}
 	spec.Selectors = r.selectors
 	if n := len(spec.Environments); n > maxEnvironments {
-		r.parser.at(r.key, r.at+".environments", "%s has more than %d environments", r.at, maxEnvironments).hint("make several applications of it")
+		r.parser.at(r.key, r.at+".environments", "%s has more than %d environments and tasks", r.at, maxEnvironments).hint("make several applications of it")
 	} else if n == 0 && len(r.selectors) == 0 && fields["environments"] != nil && len(r.findings) == count {
 		r.parser.at(fields["environments"], r.at+".environments", "%s has no environments", r.at).hint("write one, as test: {set: …, assets: …}")
 	}
@@ -225,19 +229,34 @@ func (r *deliveryParser) shareOrder(spec *intentpb.Delivery, node *yaml.Node) {
 	}
 }
 
-// environment is one, or with each: one for each value.
-func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.DeliveryEnvironment) {
-	at := r.at + ".environments." + key.Value
+// placeKind is whether an entry is an environment or a task.
+type placeKind struct {
+	// name of the section, keys of an entry, and keys of its field.
+	name          string
+	keys, setKeys []string
+}
+
+var (
+	environmentPlaces = placeKind{"environments", environmentKeys, setKeys}
+	taskPlaces        = placeKind{"tasks", taskKeys, taskSetKeys}
+)
+
+// environment is one, or a task; or with each: one for each value.
+func (r *deliveryParser) environment(kind placeKind, key, value *yaml.Node) (list []*intentpb.DeliveryEnvironment) {
+	at := r.at + "." + kind.name + "." + key.Value
 	if !checkName().MatchString(key.Value) {
 		r.parser.at(key, at, "%q is not a name", key.Value).hint("use a-z, 0-9, - and _, at most 63")
 	}
-	fields := r.fields(value, at, environmentKeys)
+	fields := r.fields(value, at, kind.keys)
 	for _, needed := range []string{"set", "assets"} {
 		if fields[needed] == nil && value.Kind == yaml.MappingNode {
 			r.parser.at(key, at+"."+needed, "%s.%s is missing", at, needed).hint(`write %s: {set: {document: knobs, field: /%s/version}, assets: 'scope == "%s"'}`, key.Value, key.Value, key.Value)
 		}
 	}
 	spec := &intentpb.DeliveryEnvironment{Name: key.Value}
+	if kind.name == taskPlaces.name {
+		r.taskFields(spec, fields, at)
+	}
 	r.environmentFields(spec, fields, at)
 	constraints := map[string]*yaml.Node{}
 	r.eachPair(fields["constraints"], at+".constraints", func(name, value *yaml.Node) {
@@ -250,7 +269,7 @@ func (r *deliveryParser) environment(key, value *yaml.Node) (list []*intentpb.De
 	}
 	list = r.expand(fields["each"], at, spec)
 	for _, e := range list {
-		field := "environments." + e.GetName()
+		field := promotion.FieldOf(e)
 		r.nodes[field], r.places[field] = key, Place{key.Line, key.Column}
 		if assets := fields["assets"]; assets != nil {
 			r.places[field+".assets"] = Place{assets.Line, assets.Column}
@@ -299,7 +318,11 @@ func (r *deliveryParser) environmentFields(spec *intentpb.DeliveryEnvironment, f
 
 // set is the field that holds the environment's version.
 func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment, at string) {
-	fields := r.fields(node, at, setKeys)
+	keys := setKeys
+	if spec.GetTask() != nil {
+		keys = taskSetKeys
+	}
+	fields := r.fields(node, at, keys)
 	for _, needed := range []string{"document", "field"} {
 		if fields[needed] == nil {
 			r.parser.at(node, at+"."+needed, "%s.%s is missing", at, needed).hint("write set: {document: knobs, field: /test/version}")
@@ -327,6 +350,9 @@ func (r *deliveryParser) set(node *yaml.Node, spec *intentpb.DeliveryEnvironment
 		spec.Source = stored[spec.Document]
 	}
 	r.pullRequest(fields["pull_request"], spec, at+".pull_request")
+	if parameters := fields["parameters"]; parameters != nil {
+		r.parameters(parameters, spec, at+".parameters")
+	}
 	if spec.Document == "" || spec.Partition != "" || stored[spec.Document] != "" || slices.Contains(inGit, spec.Document) {
 		return
 	}
@@ -356,6 +382,10 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 	}
 	var values []string
 	isSelector := node.Kind == yaml.MappingNode
+	if isSelector && spec.GetTask() != nil {
+		r.parser.at(node, at+".each", "assets select environments, and no tasks").hint("write the values, as each: [eu, us]")
+		return nil
+	}
 	if isSelector {
 		values = r.selector(node, at+".each", spec)
 	} else {
@@ -389,6 +419,9 @@ func (r *deliveryParser) expand(node *yaml.Node, at string, spec *intentpb.Deliv
 		for _, c := range one.Constraints {
 			r.own(c, value)
 		}
+		if one.Task != nil {
+			ownTask(one.Task, value)
+		}
 		for _, v := range one.Runs {
 			if analysis := v.GetAnalysis(); analysis != nil {
 				analysis.Against = strings.ReplaceAll(analysis.Against, eachWord, value)
@@ -406,6 +439,9 @@ func (r *deliveryParser) own(c *intentpb.DeliveryConstraint, value string) {
 		for i := range names {
 			names[i] = strings.ReplaceAll(names[i], eachWord, value)
 		}
+	}
+	if completed := c.GetCompleted(); completed != nil {
+		completed.Task = strings.ReplaceAll(completed.Task, eachWord, value)
 	}
 }
 
@@ -427,7 +463,7 @@ func (r *deliveryParser) together(spec *intentpb.Delivery) {
 	for _, e := range spec.GetEnvironments() {
 		for _, rollout := range r.definition.Policy.GetRollouts() {
 			if field := rollout.GetField(); e.GetPartition() == "" && field.GetDocument() == e.GetDocument() && field != nil && mayBe(field.GetPointer(), e.GetPointer()) {
-				name := "environments." + e.GetName()
+				name := promotion.FieldOf(e)
 				r.parser.at(r.nodes[name], r.at+"."+name+".set", "the rollout %s sets the field %s as well, a stage at a time", rollout.GetName(), e.GetPointer()).
 					hint("let the rollout go by pins, or let delivery set a field of its own, which the rollout's assets are made of")
 			}
@@ -445,7 +481,7 @@ func (r *deliveryParser) alone(spec *intentpb.Delivery, owners map[deliveredFiel
 	for _, e := range spec.GetEnvironments() {
 		field := deliveredField{e.GetPartition(), e.GetDocument(), e.GetPointer()}
 		if owner, ok := owners[field]; ok && field.pointer != "" {
-			name := "environments." + e.GetName()
+			name := promotion.FieldOf(e)
 			r.parser.at(r.nodes[name], r.at+"."+name+".set", "it sets the field %s of the document %s, and so does %s", field.pointer, field.document, owner).
 				hint("give each environment a field of its own")
 		}

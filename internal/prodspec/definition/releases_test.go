@@ -51,8 +51,8 @@ func TestReleasesOfThePageAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := strings.Split(string(page), "```yaml\n")
-	if len(blocks) != 4 {
-		t.Fatalf("the page has %d samples, this test knows 3", len(blocks)-1)
+	if len(blocks) != 5 {
+		t.Fatalf("the page has %d samples, this test knows 4", len(blocks)-1)
 	}
 	sample := func(i int) string {
 		text, _, _ := strings.Cut(blocks[i], "```")
@@ -61,8 +61,8 @@ func TestReleasesOfThePageAreRead(t *testing.T) {
 	near := strings.ReplaceAll(strings.TrimSpace(sample(3)), "\n", "\n        ")
 	orders := "  orders:\n    versions: cart\n    releases: main\n    environments:\n      test:\n        set: {document: knobs, field: /test/orders}\n        assets: id == \"orders\"\n        " + near +
 		"\n      production: {set: {document: knobs, field: /production/orders}, assets: id == \"orders/production\"}\n"
-	d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+sample(1)+sample(2)+orders), schema.Builtin())
-	if len(findings) > 0 || len(d.Policy.GetReleaseLines()) != 1 || d.Policy.GetDeliveries()[1].GetEnvironments()[0].GetConstraints()[0].GetLag().GetAtMost() != 2 {
+	d, findings := definition.Parse("lehr.yaml", []byte(deliveryHead+sample(1)+sample(2)+orders+sample(4)), schema.Builtin())
+	if len(findings) > 0 || len(d.Policy.GetReleaseLines()) != 1 || d.Policy.GetDeliveries()[1].GetEnvironments()[0].GetConstraints()[0].GetLag().GetAtMost() != 2 || d.Policy.GetChecks()[0].GetTrain().GetApplication() != "shop/payments" {
 		t.Errorf("%+v, %v", findings, d.Policy.GetDeliveries())
 	}
 }

@@ -330,7 +330,7 @@ func stagesSchema() map[string]any {
 // checkField is a key of a partition's own check.
 func checkField(key string) map[string]any {
 	switch key {
-	case "min_age", "over", "keep", "per", "for", "timeout", "every":
+	case "min_age", "over", "keep", "per", "for", "timeout", "every", "longest":
 		return duration()
 	case "at_most":
 		return number(1)
@@ -338,7 +338,7 @@ func checkField(key string) map[string]any {
 		return enum(slices.Sorted(maps.Keys(rateBys)))
 	case "in_sync":
 		return percent()
-	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "http", "plugin":
+	case "message", "zone", "holidays", "prometheus", "alertmanager", "query", "alerts", "dimension", "scope", "partition", "train", "environment", "http", "plugin":
 		return text()
 	case "below", "above", "headroom":
 		return map[string]any{"type": "number"}

@@ -101,6 +101,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".checks{}|min_age":                            "checks: {c: {min_age: 1m, KEY}}",
 		".checks{}|at_most":                            "checks: {c: {at_most: 1, KEY}}",
 		".checks{}|partition":                          "checks: {c: {partition: p, KEY}}",
+		".checks{}|train":                              "checks: {c: {train: p, KEY}}",
 		".checks{}|must":                               "checks: {c: {must: x, KEY}}",
 		".checks{}|zone":                               "checks: {c: {zone: UTC, KEY}}",
 		".checks{}|zone.open|[]|rrule":                 "checks: {c: {zone: UTC, open: [{KEY}]}}",
@@ -149,6 +150,8 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".delivery{}.environments{}":                   "delivery: {a: {environments: {e: {KEY}}}}",
 		".delivery{}.environments{}.verify|{}|":        "delivery: {a: {environments: {e: {verify: {v: {KEY}}}}}}",
 		".delivery{}.environments{}.set":               "delivery: {a: {environments: {e: {set: {KEY}}}}}",
+		".delivery{}.tasks{}":                          "delivery: {a: {tasks: {e: {KEY}}}}",
+		".delivery{}.tasks{}.set":                      "delivery: {a: {tasks: {e: {set: {KEY}}}}}",
 		".delivery{}.environments{}.each|by":           "delivery: {a: {environments: {e: {each: {KEY}}}}}",
 		".promotions":                                  "promotions: {KEY}",
 		".releases{}":                                  "releases: {l: {KEY}}",
@@ -161,12 +164,16 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 		".generate{}|resolve":                          "generate: {g: {resolve: Job, KEY}}",
 		".generate{}|Dependencies.edges[]":             "generate: {g: {derive: Dependencies, edges: [{KEY}]}}",
 	}
-	for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "lag": "1", "min_age": "1h", "deny": "[]", "verdict": "outside", "http": "x", "command": "[/x]", "plugin": "x"} {
-		templates[".delivery{}.environments{}.constraints{}|"+key] = "delivery: {a: {environments: {e: {constraints: {c: {" + key + ": " + value + ", KEY}}}}}}"
-	}
-	templates[".delivery{}.environments{}.constraints{}|deny.deny[]"] = "delivery: {a: {environments: {e: {constraints: {c: {deny: [{KEY}]}}}}}}"
-	for at, template := range map[string]string{".open|[]|rrule": "open: [{KEY}]", ".open|rrule": "open: {KEY}", ".freezes[]": "freezes: [{KEY}]"} {
-		templates[".delivery{}.environments{}.constraints{}|zone"+at] = "delivery: {a: {environments: {e: {constraints: {c: {zone: UTC, " + template + "}}}}}}"
+	for _, section := range []string{"environments", "tasks"} {
+		at, before := ".delivery{}."+section+"{}.constraints{}|", "delivery: {a: {"+section+": {e: {constraints: {c: {"
+		const end = "}}}}}}"
+		for key, value := range map[string]string{"depends_on": "x", "judgement": "1", "zone": "UTC", "soak": "1h", "task": "x", "lag": "1", "min_age": "1h", "deny": "[]", "verdict": "outside", "http": "x", "command": "[/x]", "plugin": "x"} {
+			templates[at+key] = before + key + ": " + value + ", KEY" + end
+		}
+		templates[at+"deny.deny[]"] = before + "deny: [{KEY}]" + end
+		for place, template := range map[string]string{".open|[]|rrule": "open: [{KEY}]", ".open|rrule": "open: {KEY}", ".freezes[]": "freezes: [{KEY}]"} {
+			templates[at+"zone"+place] = before + "zone: UTC, " + template + end
+		}
 	}
 	for _, kind := range []string{"git", "http", "sql", "registry", "debian", "git_tags", "git_commits", "charts", "listing", "command", "pushed", "chart", "artifact", "document", "outputs"} {
 		templates[".sources{}|"+kind] = "sources: {a: {" + kind + ": x, KEY}}"

@@ -20,8 +20,11 @@ import (
 // maxValidations of a partition.
 const maxValidations = 50
 
+// maxRetries of a validation in one run, and maxErrors of it in a row.
+const maxRetries, maxErrors = 100, 1000
+
 var (
-	validationKeys = []string{"warm_up", "interval", "intervals", "every", "step", "before", "compare", "alpha", "correct", "pass", "marginal", "groups", "metrics"}
+	validationKeys = []string{"warm_up", "interval", "intervals", "every", "step", "before", "compare", "alpha", "correct", "pass", "marginal", "groups", "retries", "errors", "metrics"}
 	// sourceKeys say who is asked for a metric, and sourceOnly what only one of them is told.
 	sourceKeys = []string{"prometheus", "http", "sql", "command", "plugin"}
 	sourceOnly = []string{"of", "experiment", "control"}
@@ -43,6 +46,7 @@ var (
 	metricAbsences = map[string]intentpb.ValidationMetric_Absence{"wait": intentpb.ValidationMetric_ABSENCE_UNSPECIFIED, "zero": intentpb.ValidationMetric_ABSENCE_ZERO}
 	metricNaNs     = map[string]intentpb.ValidationMetric_NotANumber{
 		"broken": intentpb.ValidationMetric_NOT_A_NUMBER_BROKEN, "ignore": intentpb.ValidationMetric_NOT_A_NUMBER_IGNORE, "zero": intentpb.ValidationMetric_NOT_A_NUMBER_ZERO,
+		"bad": intentpb.ValidationMetric_NOT_A_NUMBER_BAD,
 	}
 )
 
@@ -74,6 +78,16 @@ func (p *parser) changeValidation(name string, node *yaml.Node, at string) *inte
 	}
 	if intervals := fields["intervals"]; intervals != nil {
 		v.Intervals = p.number(intervals, at+".intervals", 1)
+	}
+	if retries := fields["retries"]; retries != nil {
+		if v.Retries = p.number(retries, at+".retries", 0); v.Retries > maxRetries {
+			p.at(retries, at+".retries", "%s.retries is %d, at most %d are allowed", at, v.Retries, maxRetries).hint("a change that needs so many is to be looked at by a person")
+		}
+	}
+	if errors := fields["errors"]; errors != nil {
+		if v.Errors = new(p.number(errors, at+".errors", 0)); *v.Errors > maxErrors {
+			p.at(errors, at+".errors", "%s.errors is %d, at most %d are allowed", at, *v.Errors, maxErrors).hint("leave errors out, and a source that fails is asked again for ever")
+		}
 	}
 	if compare := fields["compare"]; compare != nil {
 		v.Compare = choice(p, compare, at+".compare", metricCompares, "before, control or none")
@@ -195,7 +209,7 @@ func (p *parser) metricChoices(m *intentpb.ValidationMetric, fields map[string]*
 		m.Absent = choice(p, node, at+".absent", metricAbsences, "wait or zero")
 	}
 	if node := fields["nan"]; node != nil {
-		m.Nan = choice(p, node, at+".nan", metricNaNs, "broken, ignore or zero")
+		m.Nan = choice(p, node, at+".nan", metricNaNs, "broken, ignore, zero or bad")
 	}
 	if node := fields["range"]; node != nil {
 		bounds := p.fields(node, at+".range", []string{"low", "high"})
@@ -332,6 +346,8 @@ func validationsSchema() map[string]any {
 		switch key {
 		case "intervals":
 			properties[key] = number(1)
+		case "retries", "errors":
+			properties[key] = number(0)
 		case "compare":
 			properties[key] = metricField(key)
 		case "correct":

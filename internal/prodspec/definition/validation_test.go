@@ -1,6 +1,7 @@
 package definition_test
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -84,11 +85,34 @@ func TestValidationsAreRead(t *testing.T) {
 	}
 }
 
+// TestNoNumberIsRead as each of its words, which the schema has, too.
+func TestNoNumberIsRead(t *testing.T) {
+	for word, want := range map[string]validation.NaN{"broken": validation.NaNBroken, "ignore": validation.NaNIgnore, "zero": validation.NaNZero, "bad": validation.NaNBad} {
+		d, said := validationsOf(strings.Replace(validated, "        shadow: true", "        shadow: true\n        nan: "+word, 1))
+		if said != "" {
+			t.Fatal(said)
+		}
+		s, err := validation.Of(d.Policy.Validations[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if queue := s.Metrics[2]; queue.NaN != want || queue.Judge.Limit.NaN != (want == validation.NaNBad) {
+			t.Errorf("%s: %+v", word, queue)
+		}
+	}
+	text, err := json.Marshal(definition.Schema())
+	if err != nil || !strings.Contains(string(text), `"nan":{"enum":["bad","broken","ignore","zero"]`) {
+		t.Errorf("the schema does not have the words: %v", err)
+	}
+}
+
 // TestValidationsThatMakeNoSense are refused where they are written, with what to do.
 func TestValidationsThatMakeNoSense(t *testing.T) {
 	for _, test := range []struct{ old, new, says string }{
 		{"intervals: 3", "interval_count: 3", "validations.web.interval_count: unknown field"},
 		{"intervals: 3", "intervals: 60", "validations.web: intervals is 60; write 1 to 24"},
+		{"intervals: 3", "intervals: 3\n    errors: 1001", "validations.web.errors is 1001, at most 1000 are allowed"},
+		{"intervals: 3", "intervals: 3\n    errors: few", "validations.web.errors"},
 		{"  web:", "  Web shop:", `"Web shop" is not a name`},
 		{"pass: 90", "pass: 900", "pass is 900"},
 		{"pass: 90", "pass: -1", "validations.web.pass must be more than 0"},
@@ -115,6 +139,8 @@ func TestValidationsThatMakeNoSense(t *testing.T) {
 		{"sql: metrics", "sql: metrics\n        of: x", "validations.web.metrics.queue.of is for Prometheus"},
 		{"unit: s", "unit: 5", "put it in quotes"},
 		{"at_most: 500", "at_most: .nan", "must be a number"},
+		{"        shadow: true", "        shadow: true\n        nan: worse", `validations.web.metrics.queue.nan: "worse" is not known; write broken, ignore, zero or bad`},
+		{"unit: s", "nan: bad", "nan is bad, and it has no limit that such a sample could be beyond; write at_most or at_least"},
 		{"unit: s", "range: {low: 1}", "range.high is missing"},
 		{"unit: s", "range: {low: 1, high: 0}", "its range is from 1 to 0"},
 		{"unit: s", "broken: 2", "broken is 2"},

@@ -2,6 +2,7 @@ package validate
 
 import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/promotion"
 	"lehr.dev/internal/ground/rule"
 	"lehr.dev/internal/ground/schema"
 )
@@ -28,7 +29,7 @@ func CheckDeliveries(types *schema.Set, policy *intentpb.Policy) (problems []Rul
 				continue
 			}
 			if _, err := environment.Filter(e.GetAssets()); err != nil {
-				problems = append(problems, RuleProblem{i, "environments." + e.GetName() + ".assets", err})
+				problems = append(problems, RuleProblem{i, promotion.FieldOf(e) + ".assets", err})
 			}
 		}
 	}

@@ -57,9 +57,12 @@ func (m *Monitor) consented(p *push, news *news) {
 	content, _ := m.contentAt(p.asset, p.target)
 	atHead := m.atHead(p.asset)
 	marked := content.approval || atHead.approval
-	if p.rule != "" {
+	switch {
+	case p.rule != "" && content.preview != nil:
+		m.previewRemoved(p, content, marked)
+	case p.rule != "":
 		m.ruled(p, content, marked)
-	} else if content.turndown || marked {
+	case content.turndown || marked:
 		m.hold(len(p.approvers) > 0, "S9", "push %s of %s was admitted without an approval; turndown: %t, marked: %t", p.id, p.asset, content.turndown, marked)
 	}
 	if len(p.approvers) == 0 {

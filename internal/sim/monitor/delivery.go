@@ -28,6 +28,10 @@ type Delivered struct {
 	Advised bool
 	// Released: there is a line of releases, with applications of its own.
 	Released bool
+	// Relaxed: what its trains bring to production of the first is shown, and not enforced.
+	Relaxed bool
+	// Tasked: there is an application with tasks.
+	Tasked bool
 }
 
 // delivering is what is known of an application: by the history of its document, by what people
@@ -237,15 +241,21 @@ func (m *Monitor) delivers() {
 			if err := json.Unmarshal(text, &row); err != nil {
 				return err
 			}
-			if row.Application == watched.Application {
+			switch row.Application {
+			case watched.Application:
 				m.deliveryRow(row)
-			} else {
+			case CartApplication:
+				m.cartRow(row)
+			default:
 				m.goodsRow(row)
 			}
 			return nil
 		}))
 	if watched.Released {
 		m.goodsRevised()
+	}
+	if watched.Tasked {
+		m.cartRevised()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // Effect looks at one change of production. What others did, and what the
 // target refused, is no change by Lehr.
 func (m *Monitor) Effect(e world.Effect) {
+	m.makes(e)
 	if e.By != world.ByLehr || e.Refused != "" {
 		return
 	}

@@ -39,6 +39,7 @@ func (m *Monitor) End(context.Context) {
 	m.ask("L6")
 	m.rested()
 	m.surplusGone()
+	m.previewsGone()
 	m.everybodyTold()
 	m.claimed()
 }

@@ -102,6 +102,7 @@ func (m *Monitor) admitted(r record, news *news) {
 	m.rated(p, said.overridden)
 	m.inHours(p)
 	m.besideVerification(p)
+	m.besideTrain(p)
 	m.ask("S23")
 	m.hold(!m.closed, "S23", "push %s of %s was admitted, and the common policy lets none begin", p.id, p.asset)
 	m.disarmed(p, said.overridden)

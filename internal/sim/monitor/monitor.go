@@ -82,6 +82,8 @@ type Options struct {
 	Common func(digest string) (closed, ok bool)
 	// Delivered is an application that is watched; nil: none is.
 	Delivered *Delivered
+	// Closed reports whether the pull request of a preview is closed; nil: there are no previews.
+	Closed func(preview string) bool
 	// Device is what an asset stands for, where devices are upgraded; nil: none are.
 	Device func(asset intent.AssetID) (world.Device, bool)
 	// Course is what runs of a workflow change; nil: there are none.
@@ -130,6 +132,8 @@ type Monitor struct {
 	outputs     outputs
 	delivering  delivering
 	goods       goods
+	makers      makers
+	carts       carts
 	workflows   workflowWatch
 	devices     deviceWatch
 	quarantines quarantines
@@ -158,7 +162,7 @@ func New(o Options) *Monitor {
 		rolling: newRolling(), saying: newSaying(), journal: newJournal(), brakes: newBrakes(),
 		answers: answers{reads: map[intent.AssetID]time.Time{}, inSync: map[called]bool{}, swapped: map[swap]bool{}}, paces: paces{of: map[intent.AssetID]pace{}, tried: map[called]bool{}},
 		judging: judging{}, passed: passed{checks: map[askedAfter]bool{}, well: map[intent.PushID]time.Time{}}, ailing: ailing{since: map[intent.AssetID]time.Time{}, told: map[intent.AssetID]time.Time{}},
-		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), goods: newGoods(), workflows: newWorkflowWatch(), devices: newDeviceWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
+		quarantines: newQuarantines(), hours: hours{}, sealing: sealing{}, outputs: newOutputs(), delivering: newDelivering(), goods: newGoods(), makers: makers{}, carts: newCarts(), workflows: newWorkflowWatch(), devices: newDeviceWatch(), memos: memos{runs: map[begunRun]intent.PushID{}}, telling: telling{waits: map[intent.AssetID]waited{}, told: map[string][]awaited{}, due: map[string][]awaited{}, listed: map[string]time.Time{}, works: map[string]time.Time{}},
 	}
 	for _, property := range Properties() {
 		m.checked[property] = 0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"lehr.dev/internal/ground/intent"
 )
@@ -18,6 +19,8 @@ const (
 	GoodsDocument = "goods"
 	// GoodsLag is how far payments may be ahead in test of what it has in production.
 	GoodsLag = 2
+	// LongestTrain is for how long policy may not enforce what a train brings, in the runs in which it does so.
+	LongestTrain = 3 * time.Minute
 )
 
 // GoodsApplications are those of the line. The second waits for the first in each environment.
@@ -44,6 +47,8 @@ type goodsVersion struct {
 type goodsPlace struct {
 	has, newest int
 	good        map[int]bool
+	// trainSince is when a train brought what it has; zero: none did, or all was good with it since.
+	trainSince time.Time
 }
 
 type release struct {
@@ -118,10 +123,11 @@ func (m *Monitor) goodsRow(row intent.DeliveryRecord) {
 	case row.Kind == intent.DeliveryFound:
 		p := g.place(row.Application, row.Environment)
 		p.has = goodsNumber(row.Version.Name)
-		p.newest = max(p.newest, p.has)
+		p.newest, p.trainSince = max(p.newest, p.has), time.Time{}
 	case row.Kind == intent.DeliveryStanding:
 		if row.Good {
-			g.place(row.Application, row.Environment).good[goodsNumber(row.Version.Name)] = true
+			p := g.place(row.Application, row.Environment)
+			p.good[goodsNumber(row.Version.Name)], p.trainSince = true, time.Time{}
 		}
 	case row.Kind == intent.DeliveryAct:
 		key := goodsVersion{placeKey{row.Application, row.Environment}, goodsNumber(row.Version.Name)}
@@ -136,8 +142,46 @@ func (m *Monitor) goodsRow(row intent.DeliveryRecord) {
 		}
 		m.hold(!g.isBad(row.Application, row.Environment, number), "S20", "%s of %s was given %s, which is bad there", row.Environment, row.Application, row.Version.Name)
 		p := g.place(row.Application, row.Environment)
-		p.has, p.newest = number, max(p.newest, number)
+		p.has, p.newest, p.trainSince = number, max(p.newest, number), time.Time{}
+		if !row.Back && g.isTrain(row.Application, number) {
+			p.trainSince = row.At
+		}
 	}
+}
+
+// isTrain reports whether trains bring a version, and no immediate release does.
+func (g *goods) isTrain(application string, number int) (ok bool) {
+	for i := range g.releases {
+		r := &g.releases[i]
+		if version, brings := r.versions[application]; !brings || r.aborted || version != number {
+			continue
+		}
+		if r.immediate {
+			return false
+		}
+		ok = true
+	}
+	return ok
+}
+
+// besideTrain: what a train brings to production is not pushed before all is good with it, or a time is over, where
+// policy says so (S1).
+func (m *Monitor) besideTrain(p *push) {
+	application := GoodsApplications[0]
+	if p.asset != intent.AssetID("goods-"+application+"-production") || m.options.Delivered == nil || !m.options.Delivered.Relaxed || m.passesOver(p) {
+		return
+	}
+	if moved := m.paces.moved; !moved.IsZero() && m.options.Now().Sub(moved) < LongestTrain {
+		return // It was decided by another time.
+	}
+	place := m.goods.place(application, "production")
+	of, _ := m.contentAt(p.asset, p.target)
+	if place.trainSince.IsZero() || goodsNumber(of.input) != place.has || !m.goods.isTrain(application, place.has) {
+		return
+	}
+	end := place.trainSince.Add(LongestTrain)
+	m.hold(!p.admitted.Before(end), "S1", "push %s of %s with %s was admitted at %s, while a train is in its environment that policy does not enforce until %s",
+		p.id, p.asset, of.input, p.admitted.UTC().Format(time.TimeOnly), end.UTC().Format(time.TimeOnly))
 }
 
 func (r *release) act(row intent.DeliveryRecord) {

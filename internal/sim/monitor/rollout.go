@@ -46,6 +46,8 @@ type rolling struct {
 	// votes are the newest of each person on stages that ask people, and approved the stages that enough of them had let begin.
 	votes    map[stageRun]map[string]bool
 	approved map[stageRun]bool
+	// retries are how often validations of runs had begun anew when they were read last.
+	retries map[runOf]map[string]int
 }
 
 type runOf struct {
@@ -65,7 +67,8 @@ func newRolling() rolling {
 		fields:    fieldsSet{contents: []map[string]string{{}}, before: map[string]string{}, named: map[stageRun]bool{}},
 		foundGood: map[stageRun]bool{}, went: map[called]bool{},
 		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
-		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
+		retries: map[runOf]map[string]int{},
+		judged:  map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
 	}
 }
 
@@ -121,9 +124,33 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 		}
 	}
 	m.Produced()
+	m.countRetries()
 	for _, name := range slices.Sorted(maps.Keys(m.rolling.runs)) {
 		run := m.rolling.runs[name]
 		m.hold(run.Bad == "" || run.State != intent.RolloutRunning && run.State != intent.RolloutPaused, "L8", "run %d of %s is %s, and what it brings was judged bad: %s", run.Run, name, run.State, run.Bad)
+	}
+}
+
+// countRetries: a validation begins anew as often in a run as its retries allow, and no run forgets how often (L8).
+func (m *Monitor) countRetries() {
+	allowed := map[string]int{}
+	for _, v := range m.policyAt(m.head).GetValidations() {
+		allowed[v.GetName()] = int(v.GetRetries())
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.rolling.runs)) {
+		run := m.rolling.runs[name]
+		key, now := runOf{name, run.Run}, run.Progress.Retries
+		for _, validation := range slices.Sorted(maps.Keys(m.rolling.retries[key])) {
+			before := m.rolling.retries[key][validation]
+			m.hold(now[validation] >= before, "L8", "run %d of %s forgot that the validation %s began anew %d times: now %d", run.Run, name, validation, before, now[validation])
+		}
+		for _, validation := range slices.Sorted(maps.Keys(now)) {
+			most, ok := allowed[validation]
+			m.hold(!ok || now[validation] <= most, "L8", "in run %d of %s the validation %s began anew %d times, and %d are allowed", run.Run, name, validation, now[validation], most)
+		}
+		if len(now) > 0 {
+			m.rolling.retries[key] = now
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
@@ -70,11 +71,15 @@ type content struct {
 	unmanaged bool
 	// removal is the rule of generations that its Turndown names; nil: none.
 	removal *intentpb.GenerationRemoval
+	// preview is the rule and the preview that its Turndown names; nil: none.
+	preview *intentpb.PreviewRemoval
 	// quorum that the asset asks for.
 	quorum uint32
 	mode   intentpb.EnforcementMode
 	scopes map[string]string
 	policy *intentpb.Policy
+	// input of a command.
+	input string
 	// reads are the assets whose content counts as its own.
 	reads []intent.AssetID
 	// after are those that it comes after.
@@ -265,6 +270,8 @@ func (m *Monitor) body(digest intent.Digest) content {
 	return c
 }
 
+const commandType = intent.TypeName("lehr.command.v1.Command")
+
 // contentOf reads what matters here; what cannot be read asks for nothing.
 func contentOf(asset intent.Asset) content {
 	c := content{there: true, id: asset.ID, kind: asset.Payload.Type, payload: sum(string(asset.Payload.Type), asset.Payload.Bytes)}
@@ -273,7 +280,10 @@ func contentOf(asset intent.Asset) content {
 	_, c.unmanaged = asset.Addon("lehr.intent.v1.Unmanaged")
 	turndown := &intentpb.Turndown{}
 	if ok, err := schema.Addon(asset, turndown); ok && err == nil {
-		c.removal = turndown.GetGeneration()
+		c.removal, c.preview = turndown.GetGeneration(), turndown.GetPreview()
+	}
+	if command := (&commandpb.Command{}); asset.Payload.Type == commandType && schema.Payload(asset, command) == nil {
+		c.input = command.GetInput()
 	}
 	mode, scope, approval := &intentpb.Mode{}, &intentpb.ImpactedScope{}, &intentpb.Approval{}
 	if ok, err := schema.Addon(asset, approval); ok && err == nil {

@@ -3,7 +3,10 @@ package world
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -197,4 +200,41 @@ func integer(field protoreflect.FieldDescriptor, n int64) protoreflect.Value {
 		return protoreflect.ValueOfUint64(uint64(n))
 	}
 	return protoreflect.ValueOfInt64(n)
+}
+
+// Place has somebody else make a thing of the kind and the likes of another one, and reports whether it was not there,
+// and there was another one.
+func (w *World) Place(key intent.ResourceKey) bool {
+	if r := w.resources[key]; r != nil && r.Exists {
+		return false
+	}
+	kind, name, _ := strings.Cut(string(key), "/")
+	for _, other := range slices.Sorted(maps.Keys(w.resources)) {
+		like := w.resources[other]
+		if likeKind, _, _ := strings.Cut(string(other), "/"); !like.Exists || likeKind != kind {
+			continue
+		}
+		state, err := decode(like.set, like.Type, like.Payload)
+		if err != nil {
+			return false
+		}
+		if field := nameField(state.Descriptor()); field != nil {
+			state.Set(field, protoreflect.ValueOfString(name))
+		}
+		payload, err := like.set.Canonical(state.Interface())
+		if err != nil {
+			return false
+		}
+		r := w.resources[key]
+		if r == nil {
+			r = &resource{Resource: Resource{Key: key, Health: intent.Healthy}}
+			w.resources[key] = r
+		}
+		r.Type, r.Class, r.set = like.Type, like.Class, like.set
+		before := r.snapshot()
+		w.become(r, true, payload)
+		w.tell(Effect{Began: w.now(), Key: key, Class: r.Class, By: ByDrift, Action: intent.ActionCreate, Step: 1, Steps: 1}, before, r.snapshot(), "")
+		return true
+	}
+	return false
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lehr.dev/internal/ground/fault"
+	"lehr.dev/test/freeport"
 )
 
 // What goes to another machine is encrypted, and its certificate verified.
@@ -38,12 +39,7 @@ func TestTLSToOtherMachines(t *testing.T) {
 
 // A database that is not there is told of in one line, each address once.
 func TestUnreachableInOneLine(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close() // Nobody listens there now.
+	address := freeport.Address(t) // Nobody listens there.
 	db, err := sql.Open("pgx", "postgres://lehr@"+address+"/lehr")
 	if err != nil {
 		t.Fatal(err)

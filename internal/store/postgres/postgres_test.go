@@ -287,6 +287,33 @@ func TestReplicasWriteAtOnce(t *testing.T) {
 	}
 }
 
+// TestAWriterThatOthersComeBefore: a transaction that loses to others more often
+// than ten times in a row, as among busy replicas on a slow disk, is tried still.
+// A sequence counts the tries, for no rollback takes back what it gave out.
+func TestAWriterThatOthersComeBefore(t *testing.T) {
+	server := pgserver.New(t)
+	server.Start()
+	url := server.Database()
+	s := open(t, url)
+	storetest.Register(t, s)
+	const conflicts = 25
+	server.Execute(url, fmt.Sprintf(`
+		CREATE SEQUENCE tries;
+		CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('tries') <= %d THEN
+				RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = '40001';
+			END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER lose BEFORE INSERT ON hold FOR EACH ROW EXECUTE FUNCTION lose()`, conflicts))
+	must(t, s.SetHold(t.Context(), "shop", intent.Hold{Asset: "asset-1", Owner: storetest.Tester}))
+	holds, err := s.Holds(t.Context(), "shop")
+	if err != nil || len(holds) != 1 {
+		t.Errorf("%d holds are there, %v", len(holds), err)
+	}
+	must(t, s.VerifyAudit(t.Context(), "shop"))
+}
+
 // TestTheDatabaseComesBack: a server that crashes and is started again is
 // used again, by reads and writes, and nothing that was answered is gone.
 func TestTheDatabaseComesBack(t *testing.T) {

@@ -1,8 +1,10 @@
 package relational
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lehr.dev/internal/ground/fault"
@@ -118,13 +120,20 @@ func (s *Store) Pins(ctx context.Context, partition intent.PartitionID) (pins []
 }
 
 // PinsOf lists the pins of one asset.
-func (s *Store) PinsOf(ctx context.Context, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {
-	err = s.read(ctx, fmt.Sprintf("listing the pins of %q of %q", asset, partition), func(q querier) error {
-		pins, err = scanPins(q, partition, asset)
-		return err
+func (s *Store) PinsOf(ctx context.Context, partition intent.PartitionID, assets ...intent.AssetID) (pins []intent.Pin, err error) {
+	err = s.read(ctx, fmt.Sprintf("listing the pins of %d assets of %q", len(assets), partition), func(q querier) error {
+		pins = nil
+		return eachSeveral(q, pinsOfSeveral, []any{string(partition)}, assets, func(row scanner) error {
+			pin, err := scanPin(row, partition)
+			pins = append(pins, pin)
+			return err
+		})
 	})
+	slices.SortFunc(pins, func(a, b intent.Pin) int { return cmp.Or(cmp.Compare(a.Asset, b.Asset), cmp.Compare(a.Rank, b.Rank)) })
 	return pins, err
 }
+
+var pinsOfSeveral = "SELECT " + pinColumns + " FROM pin WHERE partition = $1 AND asset IN " + severalAssets(2)
 
 // scanPins lists the pins of an asset, or of all when it is empty.
 func scanPins(q querier, partition intent.PartitionID, asset intent.AssetID) (pins []intent.Pin, err error) {

@@ -188,13 +188,24 @@ func (c *collection) approvals(t *transaction, _ standing) (removed int64, err e
 }
 
 // reports goes over assets that are neither in head nor enforced.
-func (c *collection) reports(t *transaction, now standing) (int64, error) {
-	return t.exec(`DELETE FROM report WHERE partition = $1 AND asset IN (
+func (c *collection) reports(t *transaction, now standing) (removed int64, err error) {
+	counts := map[intent.State]int{}
+	err = t.queryEach(`DELETE FROM report WHERE partition = $1 AND asset IN (
 		SELECT r.asset FROM report r WHERE r.partition = $1
 		AND NOT EXISTS (SELECT 1 FROM member WHERE partition = $1 AND asset = r.asset AND from_seq <= $2 AND to_seq > $2)
 		AND NOT EXISTS (SELECT 1 FROM enforced WHERE partition = $1 AND asset = r.asset)
 		AND NOT EXISTS (SELECT 1 FROM push WHERE partition = $1 AND asset = r.asset AND open = 1)
-		LIMIT $3 + 0)`, string(c.lease.Partition), int64(now.head), chunk)
+		LIMIT $3 + 0) RETURNING state`, []any{string(c.lease.Partition), int64(now.head), chunk}, func(row scanner) error {
+		var state intent.State
+		err := row.Scan(&state)
+		counts[state]--
+		removed++
+		return err
+	})
+	if err != nil {
+		return removed, err
+	}
+	return removed, moveCounts(t, c.lease.Partition, counts)
 }
 
 // candidates takes up to a chunk of entries of one candidate that is due, and

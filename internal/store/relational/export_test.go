@@ -8,6 +8,12 @@ import (
 	"lehr.dev/internal/store"
 )
 
+// LimitNames bounds the bytes of asset ids that are kept for searches.
+func (s *Store) LimitNames(most int) { s.names.most = most }
+
+// NameBytes is how many are kept.
+func (s *Store) NameBytes() int { return s.names.bytes }
+
 // RowsWritten counts the rows that the writer changed, for benchmarks and for
 // tests of what a change costs. Only SQLite tells.
 func (s *Store) RowsWritten() (total int64) {
@@ -87,6 +93,7 @@ const (
 	DiscardFields           = discardFields
 	ReopenFields            = reopenFields
 	CollectFields           = collectFields
+	SearchFields            = searchFields
 	ListOrphans             = listOrphans
 	CountOrphans            = countOrphans
 	MarkAdrift              = markAdrift

@@ -27,15 +27,21 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 				}
 				continue
 			}
-			var asset, budgets, rates string
+			var asset, key, budgets, rates string
+			var planRecord []byte
 			ok, err := t.one(`UPDATE push SET open = 0, doubt = 0, ending = $3, reason = $4, ended = $5
-				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, budgets, rates`,
-				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &budgets, &rates)
+				WHERE id = $1 AND partition = $2 AND open = 1 RETURNING asset, resource_key, budgets, rates, plan_record`,
+				[]any{string(closing.Push), string(lease.Partition), closing.Ending, closing.Reason, stamp(closing.At)}, &asset, &key, &budgets, &rates, &planRecord)
 			if err != nil {
 				return err
 			}
 			if !ok {
 				continue
+			}
+			if closing.Ending != pushedEnding && closing.Ending != store.EndingSettled {
+				if err := unmake(t, lease.Partition, closing.Push, asset, key, planRecord); err != nil {
+					return err
+				}
 			}
 			if err := d.releaseBudgets(budgets); err != nil {
 				return err
@@ -48,6 +54,17 @@ func (s *Store) ClosePushes(ctx context.Context, lease store.Lease, closings []s
 		}
 		return d.settleBudgets()
 	})
+}
+
+// unmake has a claim no longer say that its asset created the resource, where the push that was to create it did
+// not succeed: what is there later, somebody else may have made.
+func unmake(t *transaction, partition intent.PartitionID, push intent.PushID, asset, key string, planRecord []byte) error {
+	plan, err := decodePlan(push, planRecord)
+	if err != nil || plan == nil || plan.Action != intent.ActionCreate {
+		return err
+	}
+	_, err = t.exec("UPDATE claim SET made = 0 WHERE resource_key = $1 AND partition = $2 AND asset = $3 AND made = 1", key, string(partition), asset)
+	return err
 }
 
 // doubt marks a push whose end was lost. It stays open, and keeps its budgets,

@@ -36,6 +36,9 @@ func (s *Store) Acquire(ctx context.Context, partition intent.PartitionID, holde
 		if _, err := t.exec("UPDATE push SET doubt = 1 WHERE partition = $1 AND open = 1", string(partition)); err != nil {
 			return err
 		}
+		if err := recountReports(t, partition); err != nil {
+			return err
+		}
 		t.audit(partition, t.now, serverActor(lease), "acquire", string(partition), fmt.Sprintf("epoch %d", lease.Epoch))
 		return nil
 	})

@@ -50,6 +50,7 @@ func TestPlansFollowTheChange(t *testing.T) {
 		{"discard fields", relational.DiscardFields, 3, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_from (partition=? AND from_seq=?)"}},
 		{"reopen fields", relational.ReopenFields, 3, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_to (partition=? AND to_seq=?)"}},
 		{"collect fields", relational.CollectFields, 4, []string{"field_asset (partition=? AND asset=? AND path=?)", "field_to (partition=? AND to_seq>? AND to_seq<?)"}},
+		{"search fields", relational.SearchFields, 4, []string{"f USING INDEX field_value (partition=? AND path=? AND value=?", "o USING INDEX field_asset (partition=? AND asset=?"}},
 		{"incarnation by time", relational.Incarnations(store.Lookup{At: time.Now()}), 2, []string{"COVERING INDEX incarnation_time (partition=? AND superseded>?)"}},
 		{"incarnation by label", relational.Incarnations(store.Lookup{Label: "l"}), 2, []string{"COVERING INDEX label_name (partition=? AND name=?)"}},
 		{"incarnation by label and value", relational.Incarnations(store.Lookup{Label: "l", Value: "v"}), 3, []string{"COVERING INDEX label_name (partition=? AND name=? AND value=?)"}},

@@ -101,6 +101,8 @@ type Store struct {
 	mostSpilled int64
 	// mostJudged bytes of records of validations are.
 	mostJudged int64
+	// names of assets that searches found in the database.
+	names assetNames
 }
 
 var _ store.All = (*Store)(nil)
@@ -110,7 +112,7 @@ func New(o Options) *Store {
 	s := &Store{
 		engine: o.Engine, serving: o.Serving, runtime: o.Runtime, db: o.DB, readers: newReaders(o.DB, o.Readers),
 		mostRevisions: document.MaxRevisions, mostHistory: document.MaxHistory, mostSpilled: intent.MaxKeptBlobBytes,
-		mostJudged: store.MaxJudgementBytes,
+		mostJudged: store.MaxJudgementBytes, names: assetNames{most: mostNameBytes},
 	}
 	s.changes.next = map[intent.PartitionID]chan struct{}{}
 	s.writer = newWriter(o, s.changes.announce, &s.memory)

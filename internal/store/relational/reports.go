@@ -3,6 +3,8 @@ package relational
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -28,10 +30,11 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 			if err != nil {
 				return err
 			}
-			unsettled, err := unsettledOf(t, lease.Partition, reports[first:last])
+			stored, err := storedReports(t, lease.Partition, reports[first:last])
 			if err != nil {
 				return err
 			}
+			counts := map[intent.State]int{}
 			var indexes []int
 			for i := first; i < last; i++ {
 				var group intent.Group
@@ -43,9 +46,18 @@ func (s *Store) SaveReports(ctx context.Context, lease store.Lease, reports []in
 				if err := replaceReport(t, lease.Partition, reports[i], texts[i], group); err != nil {
 					return err
 				}
-				if unsettled[reports[i].Asset] || !reports[i].Settled() {
+				previous, ok := stored[reports[i].Asset]
+				if ok {
+					counts[previous.state]--
+				}
+				counts[reports[i].State]++
+				if ok && !previous.settled || !reports[i].Settled() {
 					indexes = append(indexes, i)
 				}
+				stored[reports[i].Asset] = storedReport{reports[i].State, reports[i].Settled()}
+			}
+			if err := moveCounts(t, lease.Partition, counts); err != nil {
+				return err
 			}
 			return keepReports(t, lease.Partition, reports, indexes)
 		})
@@ -66,25 +78,69 @@ func replaceReport(t *transaction, partition intent.PartitionID, report intent.R
 	return err
 }
 
-// unsettledOf returns the assets whose new report is settled, while the one stored is not.
-func unsettledOf(t *transaction, partition intent.PartitionID, reports []intent.Report) (map[intent.AssetID]bool, error) {
-	var settled []intent.AssetID
-	for _, report := range reports {
-		if report.Settled() {
-			settled = append(settled, report.Asset)
-		}
-	}
-	unsettled := map[intent.AssetID]bool{}
-	err := eachSeveral(t, unsettledReports, []any{string(partition)}, settled, func(row scanner) error {
-		var asset intent.AssetID
-		err := row.Scan(&asset)
-		unsettled[asset] = true
-		return err
-	})
-	return unsettled, err
+// storedReport is what of a stored report a new one is compared with.
+type storedReport struct {
+	state   intent.State
+	settled bool
 }
 
-var unsettledReports = "SELECT asset FROM report WHERE partition = $1 AND settled = 0 AND asset IN " + severalAssets(2)
+// storedReports returns what is stored of the assets that the reports are about.
+func storedReports(t *transaction, partition intent.PartitionID, reports []intent.Report) (map[intent.AssetID]storedReport, error) {
+	assets := make([]intent.AssetID, len(reports))
+	for i, report := range reports {
+		assets[i] = report.Asset
+	}
+	stored := make(map[intent.AssetID]storedReport, len(reports))
+	err := eachSeveral(t, selectStoredReports, []any{string(partition)}, assets, func(row scanner) error {
+		var asset intent.AssetID
+		var state intent.State
+		var settled int64
+		err := row.Scan(&asset, &state, &settled)
+		stored[asset] = storedReport{state, settled != 0}
+		return err
+	})
+	return stored, err
+}
+
+var selectStoredReports = "SELECT asset, state, settled FROM report WHERE partition = $1 AND asset IN " + severalAssets(2)
+
+// moveCounts adds to how many reports of each state the partition has. Only the owner of the partition's lease
+// writes its reports, so that no two transactions meet there.
+func moveCounts(t *transaction, partition intent.PartitionID, counts map[intent.State]int) error {
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		if counts[state] == 0 {
+			continue
+		}
+		_, err := t.exec(`INSERT INTO report_count (partition, state, reports) VALUES ($1, $2, $3)
+			ON CONFLICT (partition, state) DO UPDATE SET reports = report_count.reports + excluded.reports`, string(partition), string(state), counts[state])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recountReports corrects how many reports of each state a partition has. While replicas are upgraded one after the other, an
+// owner of an older version may have written reports and not counted them.
+func recountReports(t *transaction, partition intent.PartitionID) error {
+	counts := map[intent.State]int{}
+	add := func(sign int) func(scanner) error {
+		return func(row scanner) error {
+			var state intent.State
+			var count int
+			err := row.Scan(&state, &count)
+			counts[state] += sign * count
+			return err
+		}
+	}
+	if err := t.queryEach("SELECT state, count(*) FROM report WHERE partition = $1 GROUP BY state", []any{string(partition)}, add(1)); err != nil {
+		return err
+	}
+	if err := t.queryEach("SELECT state, reports FROM report_count WHERE partition = $1", []any{string(partition)}, add(-1)); err != nil {
+		return err
+	}
+	return moveCounts(t, partition, counts)
+}
 
 // shortened is a report as it is kept once it is past.
 func shortened(partition intent.PartitionID, report intent.Report) intent.Report {
@@ -160,7 +216,7 @@ func (s *Store) ListReports(ctx context.Context, partition intent.PartitionID, f
 func (s *Store) CountReports(ctx context.Context, partition intent.PartitionID) (map[intent.State]int, error) {
 	counts := map[intent.State]int{}
 	err := s.read(ctx, fmt.Sprintf("counting the reports of %q", partition), func(q querier) error {
-		return q.queryEach("SELECT state, count(*) FROM report WHERE partition = $1 GROUP BY state", []any{string(partition)}, func(row scanner) error {
+		return q.queryEach("SELECT state, reports FROM report_count WHERE partition = $1 AND reports > 0", []any{string(partition)}, func(row scanner) error {
 			var state intent.State
 			var count int
 			err := row.Scan(&state, &count)

@@ -44,7 +44,7 @@ func (d *desk) checkRule(a store.Admission) (*intent.WaitingOn, error) {
 	if err != nil || made {
 		return nil, err
 	}
-	return refuse("the preview did not make what is there: it was there before"), nil
+	return refuse("the preview did not make what is there"), nil
 }
 
 // isInForce: a policy has the rule, and it names the asset.

@@ -11,10 +11,16 @@ import (
 
 // $1 is the partition, if one, and $2 the pattern of the fragment.
 const (
-	searched     = ` WHERE p.registered = 1 AND ($1 = '' OR p.id = $1)`
-	searchAssets = `SELECT m.partition, m.asset, coalesce(r.state, '') FROM partitions p
-		JOIN member m ON m.partition = p.id AND m.from_seq <= p.head AND m.to_seq > p.head AND m.asset LIKE $2 ESCAPE '\'
-		LEFT JOIN report r ON r.partition = m.partition AND r.asset = m.asset` + searched + " ORDER BY p.id, m.asset"
+	searched = ` WHERE p.registered = 1 AND ($1 = '' OR p.id = $1)`
+	// $2 is the path of the field, $3 its value, and $4 the type.
+	// CROSS JOIN keeps the order: a search looks into the index of each partition.
+	searchFields = `SELECT f.partition, f.asset, coalesce(r.state, ''), o.path, o.value
+		FROM partitions p CROSS JOIN field f CROSS JOIN member m CROSS JOIN field o
+		LEFT JOIN report r ON r.partition = f.partition AND r.asset = f.asset` + searched + `
+		AND f.partition = p.id AND f.path = $2 AND f.value = $3 AND f.from_seq <= p.head AND f.to_seq > p.head
+		AND m.partition = p.id AND m.asset = f.asset AND m.from_seq <= p.head AND m.to_seq > p.head AND m.type = $4
+		AND o.partition = p.id AND o.asset = f.asset AND o.from_seq <= p.head AND o.to_seq > p.head
+		ORDER BY p.id, f.asset, o.path`
 	searchIncarnations = `SELECT p.id, i.record FROM partitions p JOIN incarnation i ON i.partition = p.id
 		AND i.seq IN (SELECT n.seq FROM incarnation n WHERE n.partition = p.id ORDER BY n.seq DESC LIMIT $3 + 0)` + searched + `
 		AND (lower(i.record) LIKE $2 ESCAPE '\' OR EXISTS (SELECT 1 FROM label l WHERE l.partition = i.partition AND l.seq = i.seq AND l.person = 1))
@@ -42,21 +48,34 @@ func searchArguments(filter store.SearchFilter) []any {
 // errEnough ends a query whose rows are enough.
 var errEnough = errors.New("these rows are enough")
 
-// SearchAssets implements store.Surveys.
-func (s *Store) SearchAssets(ctx context.Context, filter store.SearchFilter, visit func(intent.PartitionID, intent.AssetID, intent.State) bool) error {
-	return s.read(ctx, "searching assets", func(q querier) error {
-		err := q.queryEach(searchAssets, searchArguments(filter), func(row scanner) error {
-			var id intent.PartitionID
-			var asset intent.AssetID
-			var state intent.State
-			err := row.Scan(&id, &asset, &state)
-			if err == nil && !visit(id, asset, state) {
-				return errEnough
+// SearchFields implements store.Surveys.
+func (s *Store) SearchFields(ctx context.Context, filter store.FieldFilter, visit func(intent.PartitionID, intent.AssetID, intent.State, map[string]string) bool) error {
+	return s.read(ctx, "searching fields", func(q querier) error {
+		var partition, lastPartition intent.PartitionID
+		var asset, lastAsset intent.AssetID
+		var state, lastState intent.State
+		fields := map[string]string{}
+		err := q.queryEach(searchFields, []any{string(filter.Partition), filter.Path, filter.Value, string(filter.Type)}, func(row scanner) error {
+			var path, value string
+			if err := row.Scan(&partition, &asset, &state, &path, &value); err != nil {
+				return err
 			}
-			return err
+			if lastAsset != "" && (partition != lastPartition || asset != lastAsset) {
+				if !visit(lastPartition, lastAsset, lastState, fields) {
+					lastAsset = ""
+					return errEnough
+				}
+				fields = map[string]string{}
+			}
+			lastPartition, lastAsset, lastState = partition, asset, state
+			fields[path] = value
+			return nil
 		})
 		if errors.Is(err, errEnough) {
 			return nil
+		}
+		if err == nil && lastAsset != "" {
+			visit(lastPartition, lastAsset, lastState, fields)
 		}
 		return err
 	})

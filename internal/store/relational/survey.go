@@ -11,7 +11,7 @@ import (
 // What is asked of all registered partitions at once begins at these, so that it is found by
 // the indexes that begin with a partition.
 const (
-	surveyCounts  = "SELECT p.id, r.state, count(*) FROM partitions p JOIN report r ON r.partition = p.id WHERE p.registered = 1 GROUP BY p.id, r.state"
+	surveyCounts  = "SELECT p.id, c.state, c.reports FROM partitions p JOIN report_count c ON c.partition = p.id WHERE p.registered = 1 AND c.reports > 0"
 	surveyHeads   = "SELECT p.id, i.record FROM partitions p JOIN incarnation i ON i.partition = p.id AND i.seq = p.head WHERE p.registered = 1"
 	surveyOrphans = `SELECT p.id, count(*) FROM partitions p JOIN enforced e ON e.partition = p.id AND e.adrift = 1 AND e.absent = 0
 		WHERE p.registered = 1 AND NOT EXISTS (

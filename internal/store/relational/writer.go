@@ -28,10 +28,16 @@ const (
 	// unseen is a number of news that no connection has: what was committed
 	// before this one was made may be news.
 	unseen = -1
-	// tries of a transaction that others are in the way of, and the pause after
-	// the first, which doubles.
+	// tries of a transaction at least, and the pause after the first, which doubles.
 	tries      = 10
 	firstPause = 2 * time.Millisecond
+	// conflictPeriod is how long a transaction is tried at least while those of
+	// other processes come first. A count alone would not do: how often it loses
+	// depends on how many others write, and on how long each commit takes.
+	// conflictPause bounds the pause between two tries: who waits longer loses
+	// more often.
+	conflictPeriod = 15 * time.Second
+	conflictPause  = 50 * time.Millisecond
 	// pollPeriod is how often another process's commits are looked for.
 	pollPeriod = 400 * time.Millisecond
 )
@@ -243,7 +249,7 @@ func (w *writer) measured(batch []*request) (committed []*request, changed []int
 // commit runs requests in one transaction, again and again while others are in
 // its way. Every request returned has its outcome set; the others wait again.
 func (w *writer) commit(batch []*request) (committed []*request, changed []intent.PartitionID) {
-	pause := firstPause
+	pause, startedAt := firstPause, w.runtime.Now()
 	for try := 1; ; try++ {
 		changed, count, broken := w.transact(batch)
 		w.giveBack(batch[count:])
@@ -255,7 +261,12 @@ func (w *writer) commit(batch []*request) (committed []*request, changed []inten
 				continue
 			}
 		}
-		if try == tries || !w.again(broken) {
+		lastTry := try >= tries
+		if !w.engine.Lost(broken) {
+			lastTry = lastTry && w.runtime.Now().Sub(startedAt) >= conflictPeriod
+			pause = min(pause, conflictPause)
+		}
+		if lastTry || !w.again(broken) {
 			for _, r := range batch {
 				r.err = broken
 			}

@@ -54,7 +54,9 @@ var copying sync.Mutex
 
 // memory is a database without a schema.
 func memory() (db *sql.DB, name string, err error) {
-	name = fmt.Sprintf("file:/lehr-%d?vfs=memdb&_pragma=busy_timeout(5000)", memories.Add(1))
+	// A database in memory has no write-ahead log: a commit waits for whoever reads, and on a busy machine a reader may
+	// be kept from going on for seconds.
+	name = fmt.Sprintf("file:/lehr-%d?vfs=memdb&_pragma=busy_timeout(60000)", memories.Add(1))
 	if db, err = sql.Open("sqlite", name); err != nil {
 		return nil, "", err
 	}

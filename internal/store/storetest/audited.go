@@ -397,7 +397,7 @@ var unrecorded = map[string]string{
 // reading are the methods that write nothing.
 var reading = strings.Fields(`Document ListDocuments DocumentRevisions Partition ListPartitions Hints Check Free Replicas Incarnation Incarnations Member Body Content Contents Members Changes
 	FindIncarnation EdgesFrom EdgesTo Candidate CandidateDelta ListCandidates Acknowledged GetBlob Pins PinsOf Holds Retries Stops Consents Authors
-	Size Permit HasMade OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups SurveyStandings SurveyMatters HeadContents SearchAssets SearchIncarnations SearchRuns SearchWorkflowRuns SearchBrakes Rollouts Observations Judgements RolloutOrders Versions VersionsRevision Verifications DeliveryRecords WorkflowRun WorkflowRuns WorkflowEvents RolesOf ReportHistory ReportsAfter LastReport Arrivals
+	Size Permit HasMade OpenPushes Pushes Push Ended Begun EnforcedPage EnforcedCount Memos MemoAssets Orphans OrphanCount Report ListReports CountReports ListGroups SurveyStandings SurveyMatters HeadContents SearchAssets SearchFields SearchIncarnations SearchRuns SearchWorkflowRuns SearchBrakes Rollouts Observations Judgements RolloutOrders Versions VersionsRevision Verifications DeliveryRecords WorkflowRun WorkflowRuns WorkflowEvents RolesOf ReportHistory ReportsAfter LastReport Arrivals
 	AuditRecords AuditEnds WalkAudit VerifyAudit AuditTrouble Identity History Verify TokenByID Tokens Grants CommonPolicy Authority Authorize Changed Close`)
 
 // Audited shows of every method of a store that writes that its record is

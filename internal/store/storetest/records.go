@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +78,66 @@ func testReports(t *testing.T, open func(t *testing.T) store.All) {
 	if len(none) != 0 {
 		t.Errorf("another partition lists %d reports", len(none))
 	}
+}
+
+// testReportCounts: how many reports of each state there are is what counting them gives, whatever was
+// written, twice in one call too, refused and removed.
+func testReportCounts(t *testing.T, open func(t *testing.T) store.All) {
+	w := newWorld(t, open)
+	ctx := t.Context()
+	w.publish(entry("a000", "x"), entry("a001", "x"))
+	random := rand.New(rand.NewPCG(1, 2))
+	states := []intent.State{intent.StateInSync, intent.StateWaiting, intent.StatePushing, intent.StateOff}
+	check := func(after string) {
+		t.Helper()
+		reports, err := w.ListReports(ctx, shop, store.ReportFilter{Limit: 10_000})
+		w.must(err)
+		want := map[intent.State]int{}
+		for _, report := range reports {
+			want[report.State]++
+		}
+		got, err := w.CountReports(ctx, shop)
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("counts after %s:\n%s", after, diff)
+		}
+		standings, err := w.SurveyStandings(ctx)
+		w.must(err)
+		for _, standing := range standings {
+			if standing.ID == shop && !maps.Equal(standing.Reports, want) {
+				t.Errorf("the survey counts %v after %s, want %v", standing.Reports, after, want)
+			}
+		}
+	}
+	write := func(lease store.Lease, count int) error {
+		var reports []intent.Report
+		for range count {
+			reports = append(reports, intent.Report{Asset: intent.AssetID(fmt.Sprintf("a%03d", random.IntN(300))), State: states[random.IntN(len(states))], At: noon})
+		}
+		return w.SaveReports(ctx, lease, reports)
+	}
+	for _, count := range []int{1, 40, 0, 700, 300} {
+		w.must(write(w.lease, count))
+		check(fmt.Sprint(count, " reports"))
+	}
+	stale := w.lease
+	stale.Epoch--
+	if err := write(stale, 50); err == nil {
+		t.Error("a stale lease writes reports")
+	}
+	check("a write that was refused")
+	before, err := w.ListReports(ctx, shop, store.ReportFilter{Limit: 10_000})
+	w.must(err)
+	for range 10 {
+		_, err = w.Collect(ctx, w.lease, store.Retention{Incarnations: 1, History: time.Hour}, noon.Add(time.Hour))
+		w.must(err)
+	}
+	left, err := w.ListReports(ctx, shop, store.ReportFilter{Limit: 10_000})
+	w.must(err)
+	if len(before) < 200 || len(left) != 2 {
+		t.Errorf("of %d reports %d are left, want those of the two assets", len(before), len(left))
+	}
+	check("a collection")
 }
 
 func testAudit(t *testing.T, open func(t *testing.T) store.All) {

@@ -20,8 +20,8 @@ func admitPreviewRule(w *world) {
 		{Name: "review", Before: "preview/", After: "/", Generator: "review"},
 	}}
 	rule := branchpreview.Rules(policy)[0]
-	const made, found, shared intent.AssetID = "preview/pr-7/made", "preview/pr-7/found", "shared"
-	w.publish(entry(string(made), "x"), entry(string(found), "x"), entry(string(shared), "x"), w.policyEntry(policy))
+	const made, found, late, lost, shared intent.AssetID = "preview/pr-7/made", "preview/pr-7/found", "preview/pr-7/late", "preview/pr-7/lost", "shared"
+	w.publish(entry(string(made), "x"), entry(string(found), "x"), entry(string(late), "x"), entry(string(lost), "x"), entry(string(shared), "x"), w.policyEntry(policy))
 	// One is created. The other was there: it is adopted by a push, and by being seen.
 	create := intent.Plan{Action: intent.ActionCreate, Changes: []intent.FieldChange{{Path: "name"}}}
 	update := intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "size"}}}
@@ -41,12 +41,28 @@ func admitPreviewRule(w *world) {
 	carryOut(push(made, create, none))
 	carryOut(push(made, update, none))
 	carryOut(push(found, update, none))
+	// The push that was to create it did not succeed, so somebody else may have made what is there then.
+	for _, ending := range []string{"stale", "failed", "stopped"} {
+		overtaken := push(late, create, none)
+		w.admitted(overtaken)
+		w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: overtaken.Push, Ending: ending, At: noon}}))
+		if got, err := w.HasMade(ctx, shop, late, intent.ResourceKey("k/"+string(late))); err != nil || got {
+			w.t.Errorf("after a push that ended as %s: made %t, %v", ending, got, err)
+		}
+	}
+	carryOut(push(late, update, none))
+	// What was in doubt was created.
+	doubted := push(lost, create, none)
+	w.admitted(doubted)
+	w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: doubted.Push, Ending: store.EndingInDoubt, At: noon}}))
+	w.must(w.ClosePushes(ctx, w.lease, []store.Closing{{Push: doubted.Push, Ending: store.EndingSettled, At: noon}}))
 	removal := intent.Plan{Action: intent.ActionDelete, Changes: []intent.FieldChange{{Path: "name", Destructive: true}}}
 	byRule := func(a *store.Admission) {
 		a.Removes, a.Rule = true, &intent.RuleApproval{Rule: "review", Digest: rule.Digest, Preview: "pr-7"}
 	}
 	for what, a := range map[string]store.Admission{
 		"what was there before": push(found, removal, byRule),
+		"what came before it":   push(late, removal, byRule),
 		"what no preview is":    push(shared, removal, byRule),
 		"another preview":       push(made, removal, func(a *store.Admission) { byRule(a); a.Rule.Preview = "pr-8" }),
 		"another digest":        push(made, removal, func(a *store.Admission) { byRule(a); a.Rule.Digest = digestOf("another") }),
@@ -59,7 +75,7 @@ func admitPreviewRule(w *world) {
 			w.t.Errorf("%s: %s", what, waiting.Reason)
 		}
 	}
-	for asset, want := range map[intent.AssetID]bool{made: true, found: false, shared: false} {
+	for asset, want := range map[intent.AssetID]bool{made: true, found: false, late: false, lost: true, shared: false} {
 		if got, err := w.HasMade(ctx, shop, asset, intent.ResourceKey("k/"+string(asset))); err != nil || got != want {
 			w.t.Errorf("%s was made: %t, %v", asset, got, err)
 		}

@@ -43,6 +43,8 @@ func Run(t *testing.T, open func(t *testing.T) store.All) {
 		{"RateModel", testRateModel},
 		{"RateContention", testRateContention},
 		{"Reports", testReports},
+		{"ReportCounts", testReportCounts},
+		{"SearchedNames", testSearchedNames},
 		{"PastReports", testPastReports},
 		{"PastReportsAreForgotten", testPastReportsAreForgotten},
 		{"Arrivals", testArrivals},

@@ -16,6 +16,7 @@ func testSurveys(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Standings", func(t *testing.T) { surveyedStandings(newSurveyed(t, open)) })
 	t.Run("Matters", func(t *testing.T) { surveyedMatters(newSurveyed(t, open)) })
 	t.Run("Search", func(t *testing.T) { surveyedSearch(newSurveyed(t, open)) })
+	t.Run("Fields", func(t *testing.T) { surveyedFields(newSurveyed(t, open)) })
 }
 
 // newSurveyed has two partitions of which there is something to tell, one without a head, and one that was removed.
@@ -25,7 +26,7 @@ func newSurveyed(t *testing.T, open func(t *testing.T) store.All) *world {
 	ctx := t.Context()
 	shopLease := w.lease
 	w.publish(entry("a", "1"), entry("web/cart", "1"))
-	w.publish(entry("a", "2"), removal("web/cart"), entry("web/till", "1"))
+	w.publish(entry("a", "2"), removal("web/cart"), entryWith("web/till", "1", "Job.name", "till", "Job.zone", "eu"))
 	asking := intent.Report{Asset: "a", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitOrder}, {Kind: intent.WaitApproval}}}
 	rejected := intent.Report{Asset: "b", State: intent.StateWaiting, Waiting: []intent.WaitingOn{{Kind: intent.WaitRejected}}}
 	w.must(w.SaveReports(ctx, shopLease, []intent.Report{
@@ -55,7 +56,7 @@ func newSurveyed(t *testing.T, open func(t *testing.T) store.All) *world {
 		if id == "new" {
 			continue
 		}
-		w.must(w.Stage(ctx, lease, intent.IncarnationID{Partition: id}, []store.Entry{entry("web/cart", string(id))}))
+		w.must(w.Stage(ctx, lease, intent.IncarnationID{Partition: id}, []store.Entry{entryWith("web/cart", string(id), "Job.name", "till")}))
 		_, err := w.Publish(ctx, lease, intent.Incarnation{
 			ID: intent.IncarnationID{Partition: id, Sequence: 1}, Parent: intent.IncarnationID{Partition: id}, Created: noon, Author: alice, Added: 1, Count: 1,
 			Sources: []intent.SourceRevision{{Source: "git", Revision: "feedbeef", Commit: intent.Commit{Subject: "Carts are Quicker", Author: "carol"}}},
@@ -155,10 +156,15 @@ func surveyedSearch(w *world) {
 	describeHits := func(partition intent.PartitionID, fragment string) string {
 		filter := store.SearchFilter{Partition: partition, Fragment: fragment}
 		var found []string
-		w.must(w.SearchAssets(ctx, filter, func(id intent.PartitionID, asset intent.AssetID, state intent.State) bool {
-			found = append(found, fmt.Sprintf("%s/%s=%s", id, asset, state))
-			return len(found) < 2
-		}))
+		assets := 0
+		foundAssets, err := w.SearchAssets(ctx, filter, func(intent.PartitionID, intent.AssetID) (taken, more bool) {
+			assets++
+			return true, assets < 2
+		})
+		w.must(err)
+		for _, a := range foundAssets {
+			found = append(found, fmt.Sprintf("%s/%s=%s", a.Partition, a.Asset, a.State))
+		}
 		w.must(w.SearchIncarnations(ctx, filter, 10, func(i intent.Incarnation) {
 			found = append(found, fmt.Sprintf("%s%v", i.ID, i.Labels))
 		}))
@@ -185,6 +191,31 @@ func surveyedSearch(w *world) {
 	} {
 		if got := describeHits(c.partition, c.fragment); got != c.want {
 			t.Errorf("%q in %q is found as\n%s\nwant\n%s", c.fragment, c.partition, got, c.want)
+		}
+	}
+}
+
+// surveyedFields: assets are found by a value of an indexed field, in the heads of registered partitions alone.
+func surveyedFields(w *world) {
+	find := func(most int, filter store.FieldFilter) string {
+		var found []string
+		w.must(w.SearchFields(w.t.Context(), filter, func(id intent.PartitionID, asset intent.AssetID, state intent.State, fields map[string]string) bool {
+			found = append(found, fmt.Sprintf("%s/%s=%s%v", id, asset, state, fields))
+			return len(found) < most
+		}))
+		return strings.Join(found, ", ")
+	}
+	till := store.FieldFilter{Type: job, Path: "Job.name", Value: "till"}
+	inShop, otherType, otherValue := till, till, till
+	inShop.Partition, otherType.Type, otherValue.Value = shop, "test.Other", "cart"
+	first, both := "shop/web/till=in-syncmap[Job.name:till Job.zone:eu]", "shop/web/till=in-syncmap[Job.name:till Job.zone:eu], theatre/web/cart=map[Job.name:till]"
+	for _, c := range []struct {
+		most   int
+		filter store.FieldFilter
+		want   string
+	}{{9, till, both}, {1, till, first}, {9, inShop, first}, {9, otherType, ""}, {9, otherValue, ""}} {
+		if got := find(c.most, c.filter); got != c.want {
+			w.t.Errorf("%+v finds\n%s\nwant\n%s", c.filter, got, c.want)
 		}
 	}
 }

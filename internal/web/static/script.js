@@ -42,16 +42,20 @@
 
   // What has the focus, what was unfolded, and how far a frame was scrolled stays so.
   const swap = (old, fresh) => {
-    const frames = Array.from(old.querySelectorAll(".progress[id]"), (frame) => [frame.id, frame.scrollTop, frame.scrollHeight, frame === document.activeElement]);
+    const frames = Array.from(old.querySelectorAll(".scroll[role]"), (frame) => ({
+      selector: frame.id ? `#${CSS.escape(frame.id)}` : `.scroll[aria-label="${CSS.escape(frame.ariaLabel)}"]`,
+      left: frame.scrollLeft, top: frame.scrollTop, height: frame.scrollHeight, active: frame === document.activeElement,
+    }));
     for (const unfolded of old.querySelectorAll("details[id][open]")) {
       const same = fresh.querySelector(`#${CSS.escape(unfolded.id)}`);
       if (same) same.open = true;
     }
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.replaceWith(fresh);
-    for (const [id, top, height, active] of frames) {
-      const frame = fresh.querySelector(`#${CSS.escape(id)}`);
+    for (const { selector, left, top, height, active } of frames) {
+      const frame = fresh.querySelector(selector);
       if (!frame) continue;
+      frame.scrollLeft = left;
       // New lines come at the top: what is read below them stays where it is.
       if (top > 0) frame.scrollTop = top + Math.max(0, frame.scrollHeight - height);
       if (active) frame.focus({ preventScroll: true });
@@ -61,10 +65,25 @@
     return 1;
   };
 
+  // Tab stops at a frame only while it has more than it shows.
+  const stopAtFrames = () => {
+    for (const frame of main.querySelectorAll(".scroll[role]")) {
+      const scrolls = frame.scrollWidth > frame.clientWidth || frame.scrollHeight > frame.clientHeight;
+      if (scrolls) frame.tabIndex = 0;
+      else if (frame !== document.activeElement) frame.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("resize", stopAtFrames);
+  addEventListener("load", stopAtFrames);
+  main.addEventListener("toggle", stopAtFrames, true);
+
   const apply = ({ ids, fragments }) => {
     const shown = Array.from(main.querySelectorAll(":scope > section"), (part) => part.id);
     if (ids.join("\n") !== shown.join("\n")) {
-      location.reload(); // The page has other parts now.
+      // The page has other parts now. What is written in a dialog is not lost by that.
+      const dialog = document.querySelector("dialog[open]");
+      if (dialog) dialog.addEventListener("close", () => location.reload(), { once: true });
+      else location.reload();
       return;
     }
     let changed = 0;
@@ -75,6 +94,7 @@
     if (changed === 0) return;
     tellTimes();
     markNew();
+    stopAtFrames();
     announce(changed === 1 ? "1 part of the page changed" : `${changed} parts of the page changed`);
   };
 
@@ -168,12 +188,13 @@
     u: () => main.querySelector("a[rel=up]")?.click(),
     "/": () => enter(search()),
     f: () => enter(filter()),
+    v: () => openViews(),
     a: () => main.querySelector(".acts a, [data-act] input:not([type=hidden])")?.focus(),
     g: () => (goes = Date.now()),
     "?": () => help.showModal(),
   };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const writes = event.target.matches("input, select, textarea");
     if (writes && event.key === "Escape") event.target.blur();
     if (!writes && Date.now() - goes < 1500) {
@@ -187,6 +208,90 @@
     keys[event.key]();
   });
   document.getElementById("help-button").addEventListener("click", keys["?"]);
+
+  // Names that this browser keeps for addresses of pages. Whatever is found where it keeps them is shown as text, and
+  // leads to no place but a page of this server.
+  const views = document.getElementById("views");
+  const viewsList = document.getElementById("views-list");
+  const viewsNews = document.getElementById("views-news");
+  const viewsForm = document.getElementById("views-form");
+  const viewsKey = "lehr-views";
+  const mostViews = 100;
+  const viewLink = (view) => {
+    const link = URL.canParse(view.address, document.baseURI) ? new URL(view.address, document.baseURI).href : "";
+    return link.startsWith(document.baseURI) ? link : "";
+  };
+  const readViews = () => {
+    try {
+      const kept = JSON.parse(localStorage.getItem(viewsKey));
+      return Array.isArray(kept) ? kept.filter((view) => typeof view?.name === "string" && typeof view.address === "string" && viewLink(view)).slice(0, mostViews) : [];
+    } catch {
+      return []; // The browser keeps nothing, or something else.
+    }
+  };
+  const writeViews = (kept, done) => {
+    try {
+      localStorage.setItem(viewsKey, JSON.stringify(kept));
+      viewsNews.textContent = done;
+    } catch {
+      viewsNews.textContent = "This browser keeps nothing for this page.";
+    }
+    showViews();
+  };
+  // The path of the pages is another after each start of the server, so what is kept begins after it.
+  const thisView = () => {
+    const here = new URL(location.href);
+    for (const [key, value] of [...here.searchParams]) if (!value) here.searchParams.delete(key);
+    here.hash = "";
+    return here.href.slice(document.baseURI.length);
+  };
+  // First those of the partition that the page is about.
+  const showViews = () => {
+    const own = `partition/${page.dataset.partition || ""}`;
+    const isOwn = (view) => [own, `${own}/`, `${own}?`].some((start, i) => (i ? view.address.startsWith(start) : view.address === start));
+    const kept = readViews().sort((a, b) => isOwn(b) - isOwn(a) || a.name.localeCompare(b.name));
+    viewsList.replaceChildren(...kept.map((view) => {
+      const item = document.createElement("li");
+      const link = document.createElement("a");
+      const remove = document.createElement("button");
+      link.href = viewLink(view);
+      link.textContent = view.name;
+      link.title = view.address;
+      link.dir = "auto";
+      if (view.address === thisView()) link.ariaCurrent = "page";
+      remove.type = "button";
+      remove.textContent = "remove";
+      remove.ariaLabel = `remove ${view.name}`;
+      remove.addEventListener("click", () => {
+        writeViews(readViews().filter((other) => other.name !== view.name), `${view.name} is removed.`);
+        (viewsList.querySelector("button") || viewsForm.elements.namedItem("name")).focus();
+      });
+      item.append(link, remove);
+      return item;
+    }));
+    viewsList.hidden = kept.length === 0;
+    document.getElementById("views-empty").hidden = kept.length > 0;
+  };
+  const openViews = () => {
+    viewsNews.textContent = "";
+    showViews();
+    views.showModal();
+  };
+  document.getElementById("views-button").addEventListener("click", openViews);
+  viewsForm.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const field = viewsForm.elements.namedItem("name");
+    const name = field.value.trim();
+    if (!name) return;
+    const others = readViews().filter((view) => view.name !== name);
+    if (others.length >= mostViews) {
+      viewsNews.textContent = `At most ${mostViews} views are kept: remove one first.`;
+      return;
+    }
+    field.value = "";
+    writeViews([...others, { name, address: thisView() }], `${name} is saved.`);
+  });
+  addEventListener("storage", (event) => event.key === viewsKey && views.open && showViews());
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button.copy");
@@ -233,6 +338,7 @@
 
   tellTimes();
   markNew();
+  stopAtFrames();
   setInterval(() => document.hidden || tellTimes(), 1000);
   follow();
 })();

@@ -3,7 +3,6 @@ package plane
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +11,23 @@ import (
 	"testing"
 )
 
-// keepProgram returns the path of a program of Kubernetes, built from the module
-// test/controlplane and kept between runs: compiling one takes minutes.
+// keepProgram returns the path of a program of Kubernetes, built from the module test/controlplane.
 func keepProgram(t testing.TB, name string) string {
 	t.Helper()
+	return keep(t, "test/controlplane", "k8s.io/kubernetes/cmd/"+name)
+}
+
+// Helm returns the path of the real Helm of a version, as v4, built from the module test/helm.
+func (p *Plane) Helm(version string) string {
+	p.Helper()
+	return keep(p.TB, "test/helm", "helm.sh/helm/"+version+"/cmd/helm")
+}
+
+// keep returns the path of a program of a module, which is kept between runs: compiling one takes minutes.
+func keep(t testing.TB, module, name string) string {
+	t.Helper()
 	root := checkout(t)
-	command := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/keep-tool"), filepath.Join(root, "test/controlplane"), "k8s.io/kubernetes/cmd/"+name, "-ldflags", "-s -w")
+	command := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/keep-tool"), filepath.Join(root, module), name, "-ldflags", "-s -w")
 	command.Stderr = testOutput{t}
 	path, err := command.Output()
 	if err != nil {
@@ -38,12 +48,12 @@ func (o testOutput) Write(text []byte) (int, error) {
 // node, whose kubelet is ours and runs nothing: it says of each pod what it is told to say.
 func (p *Plane) StartControllers() *Kubelet {
 	p.Helper()
-	start(p.TB, keepProgram(p.TB, "kube-controller-manager"), "--kubeconfig", p.Kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", freePort(p.TB)), "--cert-dir", p.TempDir(), "--service-account-private-key-file", filepath.Join(p.folder, "sa.key"),
+	start(p.TB, keepProgram(p.TB, "kube-controller-manager"), "--kubeconfig", p.Kubeconfig, "--leader-elect=false",
+		// Nobody asks them anything, so they take no port.
+		"--secure-port=0", "--service-account-private-key-file", filepath.Join(p.folder, "sa.key"),
 		// What the garbage collector and horizontal autoscalers wait for by default is longer than a test.
 		"--horizontal-pod-autoscaler-sync-period=1s", "--kube-api-qps=200", "--kube-api-burst=400")
-	start(p.TB, keepProgram(p.TB, "kube-scheduler"), "--kubeconfig", p.Kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", freePort(p.TB)), "--cert-dir", p.TempDir())
+	start(p.TB, keepProgram(p.TB, "kube-scheduler"), "--kubeconfig", p.Kubeconfig, "--leader-elect=false", "--secure-port=0")
 	kubelet := startKubelet(p, "node-1")
 	p.Wait("the controllers to work", func() error {
 		_, err := p.Ask(http.MethodGet, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", "", nil)

@@ -121,4 +121,5 @@ func TestImportOfARealCluster(t *testing.T) {
 			t.Errorf("lehr build does not show %s:\n%s", id, built)
 		}
 	}
+	importOfArgo(t, p, lehr)
 }

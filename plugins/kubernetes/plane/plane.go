@@ -9,14 +9,13 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
+	crand "crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"lehr.dev/test/freeport"
 )
 
 // patience bounds every wait; no test waits for it when all is well.
@@ -71,16 +72,6 @@ func checkout(t testing.TB) string {
 	return ""
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // Start runs an API server until the test ends, with more flags of its own where they are given.
 func Start(t testing.TB, flags ...string) *Plane {
 	t.Helper()
@@ -93,10 +84,10 @@ func Start(t testing.TB, flags ...string) *Plane {
 	}
 	server := keepProgram(t, "kube-apiserver")
 	folder := t.TempDir()
-	store := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	store := fmt.Sprintf("http://127.0.0.1:%d", freeport.Row(t, 1))
 	data := filepath.Join(folder, "etcd")
 	storage := start(t, etcd, "--data-dir", data, "--listen-client-urls", store, "--advertise-client-urls", store,
-		"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", freePort(t)))
+		"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", freeport.Row(t, 1)))
 	write := func(name string, text []byte) string {
 		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -105,7 +96,7 @@ func Start(t testing.TB, flags ...string) *Plane {
 		return path
 	}
 	key, public := signingKey(t)
-	port := freePort(t)
+	port := freeport.Row(t, 1)
 	api := start(t, server, append(flags, "--etcd-servers", store, "--cert-dir", filepath.Join(folder, "certs"), "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port), "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file", write("sa.pub", public), "--service-account-signing-key-file", write("sa.key", key),
@@ -207,6 +198,20 @@ func (p *Plane) Path(of Object) string {
 	return place + "/" + metadata["name"].(string)
 }
 
+// ServeKind has the server serve a kind of others, with any fields and without a controller.
+func (p *Plane) ServeKind(group, version, kind, plural string) {
+	p.Helper()
+	definition := fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[4]s.%[1]s"},"spec":{"group":%[1]q,"scope":"Namespaced","names":{"kind":%[3]q,"plural":%[4]q},
+"versions":[{"name":%[2]q,"served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, group, version, kind, plural)
+	if _, err := p.Apply(definition, false); err != nil {
+		p.Fatal(err)
+	}
+	p.Wait(kind+" to be served", func() error {
+		_, err := p.Ask(http.MethodGet, fmt.Sprintf("/apis/%s/%s/%s", group, version, plural), "", nil)
+		return err
+	})
+}
+
 // Apply has the server hold a manifest, or say what it would hold.
 func (p *Plane) Apply(manifest []byte, dryRun bool) (Object, error) {
 	p.Helper()
@@ -241,7 +246,7 @@ func shown(o Object) string {
 // signingKey signs the tokens of service accounts.
 func signingKey(t testing.TB) (private, public []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,14 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/sdk/serve"
+	"lehr.dev/test/freeport"
 )
 
 // newElastic is a job of two tasks by intent whose replicas an autoscaler owns.
 func newElastic(t *testing.T) (*machine, *processpb.Job) {
 	t.Helper()
 	m, job := newMachine(t)
-	job.Replicas, job.BasePort = 2, freePorts(t, 6)
+	job.Replicas, job.BasePort = 2, uint32(freeport.Row(t, 6))
 	// A task that answers late on a busy machine does not serve, and is replaced without proof.
 	job.Health.Timeout = durationpb.New(5 * time.Second)
 	m.leave("replicas")

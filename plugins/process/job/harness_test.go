@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +21,7 @@ import (
 	processpb "lehr.dev/gen/lehr/process/v1"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/sdk/serve"
+	"lehr.dev/test/freeport"
 )
 
 // machine is this machine with one job on it.
@@ -57,7 +56,7 @@ func newMachine(t *testing.T) (*machine, *processpb.Job) {
 		Name: fmt.Sprintf("test-%d/%s", os.Getpid(), strings.ToLower(t.Name())), Replicas: 3,
 		Binary: executable, Args: []string{"serve", "{port}", "v1", drain.String()},
 		Env: map[string]string{"TEST_TASK": fmt.Sprint(os.Getpid())}, Version: "v1",
-		BasePort: freePorts(t, 4), Health: &processpb.HealthCheck{Path: "/healthz"},
+		BasePort: uint32(freeport.Row(t, 4)), Health: &processpb.HealthCheck{Path: "/healthz"},
 		Update: &processpb.Update{StopGrace: durationpb.New(5 * time.Second), StartTimeout: durationpb.New(10 * time.Second)},
 	}
 	t.Cleanup(func() { killAll(t, job.Name) })
@@ -86,26 +85,6 @@ func killAll(t *testing.T, job string) {
 		}
 		return left
 	})
-}
-
-// freePorts finds n ports in a row, below those that the kernel hands out.
-func freePorts(t *testing.T, n int) uint32 {
-	t.Helper()
-	for range 200 {
-		base := 20_000 + rand.IntN(10_000)
-		free := true
-		for port := base; port < base+n && free; port++ {
-			listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
-			if free = err == nil; free {
-				listener.Close()
-			}
-		}
-		if free {
-			return uint32(base)
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 func waitFor(t *testing.T, what string, check func() error) {

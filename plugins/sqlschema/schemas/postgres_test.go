@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -19,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"lehr.dev/test/freeport"
 )
 
 // cluster is a PostgreSQL server of this test binary's own.
@@ -100,14 +101,11 @@ func (c *cluster) start() error {
 // serve starts the server on a free port and waits until it says that it is
 // ready. It ends with this process, however that ends.
 func (c *cluster) serve(program, data string, attributes *syscall.SysProcAttr) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, _, err := freeport.Reserve(1)
 	if err != nil {
 		return err
 	}
-	c.port = listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	c.port = port
 	server := exec.Command(program, "-D", data, "-c", "listen_addresses=127.0.0.1", "-c", fmt.Sprintf("port=%d", c.port),
 		"-c", "unix_socket_directories="+c.folder, "-c", "fsync=off", "-c", "max_connections=200", "-c", "log_min_messages=log")
 	server.Dir, server.SysProcAttr = c.folder, &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}

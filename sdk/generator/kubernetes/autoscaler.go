@@ -14,11 +14,9 @@ import (
 const replicasPath = "json.spec.replicas"
 
 // leaveReplicas leaves the number of replicas to production, where an autoscaler of the same
-// render sets it and the object names one: what it says is then where it begins.
+// render sets it: what the object says is then where it begins. Also where it says none: it may
+// have said one before, and a cluster makes one replica of a number that is taken out.
 func (r *reader) leaveReplicas(o *Object) {
-	if dig(o.value, "spec", "replicas") == nil {
-		return
-	}
 	autoscaler := r.autoscalerOf(o)
 	if autoscaler == "" {
 		return

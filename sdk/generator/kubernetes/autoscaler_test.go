@@ -6,8 +6,8 @@ import (
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 )
 
-// TestAnAutoscalerHasTheReplicas: what an autoscaler of the same render scales, and names a
-// number itself, leaves that to production; nothing else does.
+// TestAnAutoscalerHasTheReplicas: what an autoscaler of the same render scales leaves the number
+// to production, whether it names one or not; nothing else does.
 func TestAnAutoscalerHasTheReplicas(t *testing.T) {
 	objects := read(t, `
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 3}}
@@ -32,6 +32,7 @@ func TestAnAutoscalerHasTheReplicas(t *testing.T) {
 `)
 	want := map[string]string{
 		"kubernetes/prod/shop/deployment.apps/web":    "json.spec.replicas HorizontalPodAutoscaler web sets it; ",
+		"kubernetes/prod/shop/deployment.apps/bare":   "json.spec.replicas HorizontalPodAutoscaler bare sets it; ",
 		"kubernetes/prod/shop/statefulset.apps/queue": "json.spec.paused as the annotation lehr.dev/unmanaged says; json.spec.replicas ScaledObject scaler sets it; ",
 		"kubernetes/prod/shop/deployment.apps/said":   "json.spec.replicas as the annotation lehr.dev/unmanaged says; ",
 	}

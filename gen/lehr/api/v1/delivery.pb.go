@@ -114,7 +114,9 @@ type DeliveredEnvironment struct {
 	Verification *VerificationStanding `protobuf:"bytes,16,opt,name=verification" json:"verification,omitempty"`
 	// How it goes with a version that is to come into the repository of its document; unset: none is
 	// to come, and nothing is in the way.
-	Landing       *LandingStanding `protobuf:"bytes,17,opt,name=landing" json:"landing,omitempty"`
+	Landing *LandingStanding `protobuf:"bytes,17,opt,name=landing" json:"landing,omitempty"`
+	// It is a task, whose programs run once for a version; unset: it is an environment.
+	Task          *DeliveredTask `protobuf:"bytes,18,opt,name=task" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +270,104 @@ func (x *DeliveredEnvironment) GetLanding() *LandingStanding {
 	return nil
 }
 
+func (x *DeliveredEnvironment) GetTask() *DeliveredTask {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+// DeliveredTask says when a task runs.
+type DeliveredTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The environments and tasks that wait for it.
+	Before []string `protobuf:"bytes,1,rep,name=before" json:"before,omitempty"`
+	// It runs for a version once that is good in all of these.
+	After []string `protobuf:"bytes,2,rep,name=after" json:"after,omitempty"`
+	// It runs for a version that fails in one of these.
+	OnFailure []string `protobuf:"bytes,3,rep,name=on_failure,json=onFailure" json:"on_failure,omitempty"`
+	// A run is to begin now, for what it should have or, once more, for what it has.
+	Begins bool `protobuf:"varint,4,opt,name=begins" json:"begins,omitempty"`
+	// When it runs, for people.
+	Text string `protobuf:"bytes,5,opt,name=text" json:"text,omitempty"`
+	// A field tells the task that it is to run once more, so a person may ask for that.
+	Repeatable    bool `protobuf:"varint,6,opt,name=repeatable" json:"repeatable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeliveredTask) Reset() {
+	*x = DeliveredTask{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveredTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveredTask) ProtoMessage() {}
+
+func (x *DeliveredTask) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveredTask.ProtoReflect.Descriptor instead.
+func (*DeliveredTask) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DeliveredTask) GetBefore() []string {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *DeliveredTask) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *DeliveredTask) GetOnFailure() []string {
+	if x != nil {
+		return x.OnFailure
+	}
+	return nil
+}
+
+func (x *DeliveredTask) GetBegins() bool {
+	if x != nil {
+		return x.Begins
+	}
+	return false
+}
+
+func (x *DeliveredTask) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *DeliveredTask) GetRepeatable() bool {
+	if x != nil {
+		return x.Repeatable
+	}
+	return false
+}
+
 // LandingStanding is how it goes with a version that is to come into a repository.
 type LandingStanding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -288,7 +388,7 @@ type LandingStanding struct {
 
 func (x *LandingStanding) Reset() {
 	*x = LandingStanding{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +400,7 @@ func (x *LandingStanding) String() string {
 func (*LandingStanding) ProtoMessage() {}
 
 func (x *LandingStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[2]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +413,7 @@ func (x *LandingStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LandingStanding.ProtoReflect.Descriptor instead.
 func (*LandingStanding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{2}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LandingStanding) GetVersion() *VersionName {
@@ -383,7 +483,7 @@ type VerificationStanding struct {
 
 func (x *VerificationStanding) Reset() {
 	*x = VerificationStanding{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +495,7 @@ func (x *VerificationStanding) String() string {
 func (*VerificationStanding) ProtoMessage() {}
 
 func (x *VerificationStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[3]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +508,7 @@ func (x *VerificationStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerificationStanding.ProtoReflect.Descriptor instead.
 func (*VerificationStanding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{3}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VerificationStanding) GetName() string {
@@ -464,7 +564,7 @@ type ListEnvironmentsRequest struct {
 
 func (x *ListEnvironmentsRequest) Reset() {
 	*x = ListEnvironmentsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +576,7 @@ func (x *ListEnvironmentsRequest) String() string {
 func (*ListEnvironmentsRequest) ProtoMessage() {}
 
 func (x *ListEnvironmentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +589,7 @@ func (x *ListEnvironmentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEnvironmentsRequest.ProtoReflect.Descriptor instead.
 func (*ListEnvironmentsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListEnvironmentsRequest) GetPartition() string {
@@ -517,7 +617,7 @@ type ListEnvironmentsResponse struct {
 
 func (x *ListEnvironmentsResponse) Reset() {
 	*x = ListEnvironmentsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +629,7 @@ func (x *ListEnvironmentsResponse) String() string {
 func (*ListEnvironmentsResponse) ProtoMessage() {}
 
 func (x *ListEnvironmentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +642,7 @@ func (x *ListEnvironmentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEnvironmentsResponse.ProtoReflect.Descriptor instead.
 func (*ListEnvironmentsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListEnvironmentsResponse) GetEnvironments() []*DeliveredEnvironment {
@@ -580,7 +680,7 @@ type SelectedEnvironments struct {
 
 func (x *SelectedEnvironments) Reset() {
 	*x = SelectedEnvironments{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +692,7 @@ func (x *SelectedEnvironments) String() string {
 func (*SelectedEnvironments) ProtoMessage() {}
 
 func (x *SelectedEnvironments) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +705,7 @@ func (x *SelectedEnvironments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectedEnvironments.ProtoReflect.Descriptor instead.
 func (*SelectedEnvironments) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SelectedEnvironments) GetApplication() string {
@@ -676,7 +776,7 @@ type DeliveredVersion struct {
 
 func (x *DeliveredVersion) Reset() {
 	*x = DeliveredVersion{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +788,7 @@ func (x *DeliveredVersion) String() string {
 func (*DeliveredVersion) ProtoMessage() {}
 
 func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +801,7 @@ func (x *DeliveredVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredVersion.ProtoReflect.Descriptor instead.
 func (*DeliveredVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeliveredVersion) GetApplication() string {
@@ -810,7 +910,7 @@ type VersionStanding struct {
 
 func (x *VersionStanding) Reset() {
 	*x = VersionStanding{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +922,7 @@ func (x *VersionStanding) String() string {
 func (*VersionStanding) ProtoMessage() {}
 
 func (x *VersionStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +935,7 @@ func (x *VersionStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionStanding.ProtoReflect.Descriptor instead.
 func (*VersionStanding) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *VersionStanding) GetEnvironment() string {
@@ -874,7 +974,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +986,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +999,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListVersionsRequest) GetPartition() string {
@@ -932,7 +1032,7 @@ func (x *ListVersionsRequest) GetOffset() int32 {
 
 type ListVersionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of the file.
+	// In the order of the file, without tasks.
 	Environments []string            `protobuf:"bytes,1,rep,name=environments" json:"environments,omitempty"`
 	Versions     []*DeliveredVersion `protobuf:"bytes,2,rep,name=versions" json:"versions,omitempty"`
 	// Where the next page begins; 0: this is the last.
@@ -943,7 +1043,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1055,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1068,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListVersionsResponse) GetEnvironments() []string {
@@ -1020,7 +1120,7 @@ type VersionVerdict struct {
 
 func (x *VersionVerdict) Reset() {
 	*x = VersionVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1132,7 @@ func (x *VersionVerdict) String() string {
 func (*VersionVerdict) ProtoMessage() {}
 
 func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1145,7 @@ func (x *VersionVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionVerdict.ProtoReflect.Descriptor instead.
 func (*VersionVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *VersionVerdict) GetConstraint() string {
@@ -1143,7 +1243,7 @@ type AwaitedVerdict struct {
 
 func (x *AwaitedVerdict) Reset() {
 	*x = AwaitedVerdict{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1255,7 @@ func (x *AwaitedVerdict) String() string {
 func (*AwaitedVerdict) ProtoMessage() {}
 
 func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1268,7 @@ func (x *AwaitedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedVerdict.ProtoReflect.Descriptor instead.
 func (*AwaitedVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AwaitedVerdict) GetEnvironment() string {
@@ -1200,15 +1300,18 @@ type VersionExplanation struct {
 	Earliest *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=earliest" json:"earliest,omitempty"`
 	Awaits   []*AwaitedVerdict      `protobuf:"bytes,8,rep,name=awaits" json:"awaits,omitempty"`
 	// What it was let in by, the last time, with the verdicts of that time.
-	AdmittedBy    []*VersionVerdict      `protobuf:"bytes,9,rep,name=admitted_by,json=admittedBy" json:"admitted_by,omitempty"`
-	Admitted      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=admitted" json:"admitted,omitempty"`
+	AdmittedBy []*VersionVerdict      `protobuf:"bytes,9,rep,name=admitted_by,json=admittedBy" json:"admitted_by,omitempty"`
+	Admitted   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=admitted" json:"admitted,omitempty"`
+	// Of a version that is there while not all is good with it: the first assets that are not, if the
+	// caller may see their partition.
+	Lacking       []*LackingAsset `protobuf:"bytes,11,rep,name=lacking" json:"lacking,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VersionExplanation) Reset() {
 	*x = VersionExplanation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1323,7 @@ func (x *VersionExplanation) String() string {
 func (*VersionExplanation) ProtoMessage() {}
 
 func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1336,7 @@ func (x *VersionExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionExplanation.ProtoReflect.Descriptor instead.
 func (*VersionExplanation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VersionExplanation) GetApplication() string {
@@ -1306,6 +1409,94 @@ func (x *VersionExplanation) GetAdmitted() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *VersionExplanation) GetLacking() []*LackingAsset {
+	if x != nil {
+		return x.Lacking
+	}
+	return nil
+}
+
+// LackingAsset is an asset of an environment that is not good with what the environment has.
+type LackingAsset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Asset string                 `protobuf:"bytes,1,opt,name=asset" json:"asset,omitempty"`
+	// The state of its report; "unseen": it was not compared with production yet.
+	State string `protobuf:"bytes,2,opt,name=state" json:"state,omitempty"`
+	// The kind of what is most in its way; empty: nothing is.
+	Kind string `protobuf:"bytes,3,opt,name=kind" json:"kind,omitempty"`
+	// The check of policy that gives it; empty: none.
+	Check string `protobuf:"bytes,4,opt,name=check" json:"check,omitempty"`
+	// Why it is not good, for people.
+	Text          string `protobuf:"bytes,5,opt,name=text" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LackingAsset) Reset() {
+	*x = LackingAsset{}
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LackingAsset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LackingAsset) ProtoMessage() {}
+
+func (x *LackingAsset) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LackingAsset.ProtoReflect.Descriptor instead.
+func (*LackingAsset) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LackingAsset) GetAsset() string {
+	if x != nil {
+		return x.Asset
+	}
+	return ""
+}
+
+func (x *LackingAsset) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *LackingAsset) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *LackingAsset) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *LackingAsset) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type ExplainVersionRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -1321,7 +1512,7 @@ type ExplainVersionRequest struct {
 
 func (x *ExplainVersionRequest) Reset() {
 	*x = ExplainVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1524,7 @@ func (x *ExplainVersionRequest) String() string {
 func (*ExplainVersionRequest) ProtoMessage() {}
 
 func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1537,7 @@ func (x *ExplainVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionRequest.ProtoReflect.Descriptor instead.
 func (*ExplainVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExplainVersionRequest) GetPartition() string {
@@ -1386,7 +1577,7 @@ type ExplainVersionResponse struct {
 
 func (x *ExplainVersionResponse) Reset() {
 	*x = ExplainVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1589,7 @@ func (x *ExplainVersionResponse) String() string {
 func (*ExplainVersionResponse) ProtoMessage() {}
 
 func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1602,7 @@ func (x *ExplainVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainVersionResponse.ProtoReflect.Descriptor instead.
 func (*ExplainVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ExplainVersionResponse) GetExplanations() []*VersionExplanation {
@@ -1433,7 +1624,7 @@ type DeliveryEffect struct {
 
 func (x *DeliveryEffect) Reset() {
 	*x = DeliveryEffect{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1636,7 @@ func (x *DeliveryEffect) String() string {
 func (*DeliveryEffect) ProtoMessage() {}
 
 func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1649,7 @@ func (x *DeliveryEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEffect.ProtoReflect.Descriptor instead.
 func (*DeliveryEffect) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeliveryEffect) GetEnvironment() string {
@@ -1495,7 +1686,7 @@ type ActOnDeliveryRequest struct {
 	// By its name; of several of one name, what the source lists now, unless a digest is given.
 	Version string `protobuf:"bytes,5,opt,name=version" json:"version,omitempty"`
 	Digest  string `protobuf:"bytes,6,opt,name=digest" json:"digest,omitempty"`
-	// Of force and restart: a constraint, or a verification.
+	// Of force and restart: a constraint, or a verification; "run" has a task run, or run once more.
 	Constraint string `protobuf:"bytes,7,opt,name=constraint" json:"constraint,omitempty"`
 	Reason     string `protobuf:"bytes,8,opt,name=reason" json:"reason,omitempty"`
 	// Nothing is kept: the answer says what would change.
@@ -1506,7 +1697,7 @@ type ActOnDeliveryRequest struct {
 
 func (x *ActOnDeliveryRequest) Reset() {
 	*x = ActOnDeliveryRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1709,7 @@ func (x *ActOnDeliveryRequest) String() string {
 func (*ActOnDeliveryRequest) ProtoMessage() {}
 
 func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1722,7 @@ func (x *ActOnDeliveryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryRequest.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ActOnDeliveryRequest) GetPartition() string {
@@ -1609,7 +1800,7 @@ type ActOnDeliveryResponse struct {
 
 func (x *ActOnDeliveryResponse) Reset() {
 	*x = ActOnDeliveryResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1812,7 @@ func (x *ActOnDeliveryResponse) String() string {
 func (*ActOnDeliveryResponse) ProtoMessage() {}
 
 func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1825,7 @@ func (x *ActOnDeliveryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActOnDeliveryResponse.ProtoReflect.Descriptor instead.
 func (*ActOnDeliveryResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ActOnDeliveryResponse) GetNumber() uint64 {
@@ -1676,7 +1867,7 @@ type VoteOnVersionRequest struct {
 
 func (x *VoteOnVersionRequest) Reset() {
 	*x = VoteOnVersionRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1879,7 @@ func (x *VoteOnVersionRequest) String() string {
 func (*VoteOnVersionRequest) ProtoMessage() {}
 
 func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1892,7 @@ func (x *VoteOnVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionRequest.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VoteOnVersionRequest) GetPartition() string {
@@ -1780,7 +1971,7 @@ type VoteOnVersionResponse struct {
 
 func (x *VoteOnVersionResponse) Reset() {
 	*x = VoteOnVersionResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1983,7 @@ func (x *VoteOnVersionResponse) String() string {
 func (*VoteOnVersionResponse) ProtoMessage() {}
 
 func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1996,7 @@ func (x *VoteOnVersionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoteOnVersionResponse.ProtoReflect.Descriptor instead.
 func (*VoteOnVersionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VoteOnVersionResponse) GetNumber() uint64 {
@@ -1853,7 +2044,7 @@ type RecordVerdictRequest struct {
 
 func (x *RecordVerdictRequest) Reset() {
 	*x = RecordVerdictRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2056,7 @@ func (x *RecordVerdictRequest) String() string {
 func (*RecordVerdictRequest) ProtoMessage() {}
 
 func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2069,7 @@ func (x *RecordVerdictRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictRequest.ProtoReflect.Descriptor instead.
 func (*RecordVerdictRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RecordVerdictRequest) GetPartition() string {
@@ -1947,7 +2138,7 @@ type RecordVerdictResponse struct {
 
 func (x *RecordVerdictResponse) Reset() {
 	*x = RecordVerdictResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +2150,7 @@ func (x *RecordVerdictResponse) String() string {
 func (*RecordVerdictResponse) ProtoMessage() {}
 
 func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +2163,7 @@ func (x *RecordVerdictResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordVerdictResponse.ProtoReflect.Descriptor instead.
 func (*RecordVerdictResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecordVerdictResponse) GetNumber() uint64 {
@@ -2004,7 +2195,7 @@ type DeliveredCommit struct {
 
 func (x *DeliveredCommit) Reset() {
 	*x = DeliveredCommit{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2207,7 @@ func (x *DeliveredCommit) String() string {
 func (*DeliveredCommit) ProtoMessage() {}
 
 func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2220,7 @@ func (x *DeliveredCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveredCommit.ProtoReflect.Descriptor instead.
 func (*DeliveredCommit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeliveredCommit) GetId() string {
@@ -2086,7 +2277,7 @@ type CommitPlace struct {
 
 func (x *CommitPlace) Reset() {
 	*x = CommitPlace{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2289,7 @@ func (x *CommitPlace) String() string {
 func (*CommitPlace) ProtoMessage() {}
 
 func (x *CommitPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[24]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2302,7 @@ func (x *CommitPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitPlace.ProtoReflect.Descriptor instead.
 func (*CommitPlace) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{24}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CommitPlace) GetEnvironment() string {
@@ -2165,7 +2356,7 @@ type CommitLocation struct {
 
 func (x *CommitLocation) Reset() {
 	*x = CommitLocation{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2368,7 @@ func (x *CommitLocation) String() string {
 func (*CommitLocation) ProtoMessage() {}
 
 func (x *CommitLocation) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[25]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2381,7 @@ func (x *CommitLocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitLocation.ProtoReflect.Descriptor instead.
 func (*CommitLocation) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{25}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CommitLocation) GetApplication() string {
@@ -2241,7 +2432,7 @@ type LocateCommitRequest struct {
 
 func (x *LocateCommitRequest) Reset() {
 	*x = LocateCommitRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2444,7 @@ func (x *LocateCommitRequest) String() string {
 func (*LocateCommitRequest) ProtoMessage() {}
 
 func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[26]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2457,7 @@ func (x *LocateCommitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitRequest.ProtoReflect.Descriptor instead.
 func (*LocateCommitRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{26}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LocateCommitRequest) GetPartition() string {
@@ -2299,7 +2490,7 @@ type LocateCommitResponse struct {
 
 func (x *LocateCommitResponse) Reset() {
 	*x = LocateCommitResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2502,7 @@ func (x *LocateCommitResponse) String() string {
 func (*LocateCommitResponse) ProtoMessage() {}
 
 func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[27]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2515,7 @@ func (x *LocateCommitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocateCommitResponse.ProtoReflect.Descriptor instead.
 func (*LocateCommitResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{27}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LocateCommitResponse) GetLocations() []*CommitLocation {
@@ -2348,7 +2539,7 @@ type CompareVersionsRequest struct {
 
 func (x *CompareVersionsRequest) Reset() {
 	*x = CompareVersionsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2551,7 @@ func (x *CompareVersionsRequest) String() string {
 func (*CompareVersionsRequest) ProtoMessage() {}
 
 func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[28]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2564,7 @@ func (x *CompareVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsRequest.ProtoReflect.Descriptor instead.
 func (*CompareVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{28}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CompareVersionsRequest) GetPartition() string {
@@ -2426,7 +2617,7 @@ type CompareVersionsResponse struct {
 
 func (x *CompareVersionsResponse) Reset() {
 	*x = CompareVersionsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2629,7 @@ func (x *CompareVersionsResponse) String() string {
 func (*CompareVersionsResponse) ProtoMessage() {}
 
 func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[29]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2642,7 @@ func (x *CompareVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareVersionsResponse.ProtoReflect.Descriptor instead.
 func (*CompareVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{29}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompareVersionsResponse) GetApplication() string {
@@ -2532,7 +2723,7 @@ type DeliveryEvent struct {
 
 func (x *DeliveryEvent) Reset() {
 	*x = DeliveryEvent{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2735,7 @@ func (x *DeliveryEvent) String() string {
 func (*DeliveryEvent) ProtoMessage() {}
 
 func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[30]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2748,7 @@ func (x *DeliveryEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryEvent.ProtoReflect.Descriptor instead.
 func (*DeliveryEvent) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{30}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeliveryEvent) GetNumber() uint64 {
@@ -2638,7 +2829,7 @@ type ListDeliveryEventsRequest struct {
 
 func (x *ListDeliveryEventsRequest) Reset() {
 	*x = ListDeliveryEventsRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2841,7 @@ func (x *ListDeliveryEventsRequest) String() string {
 func (*ListDeliveryEventsRequest) ProtoMessage() {}
 
 func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[31]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2854,7 @@ func (x *ListDeliveryEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{31}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListDeliveryEventsRequest) GetPartition() string {
@@ -2703,7 +2894,7 @@ type ListDeliveryEventsResponse struct {
 
 func (x *ListDeliveryEventsResponse) Reset() {
 	*x = ListDeliveryEventsResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2906,7 @@ func (x *ListDeliveryEventsResponse) String() string {
 func (*ListDeliveryEventsResponse) ProtoMessage() {}
 
 func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[32]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2919,7 @@ func (x *ListDeliveryEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeliveryEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeliveryEventsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{32}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListDeliveryEventsResponse) GetEvents() []*DeliveryEvent {
@@ -2751,7 +2942,7 @@ type DeliveryTimes struct {
 
 func (x *DeliveryTimes) Reset() {
 	*x = DeliveryTimes{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2954,7 @@ func (x *DeliveryTimes) String() string {
 func (*DeliveryTimes) ProtoMessage() {}
 
 func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[33]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2967,7 @@ func (x *DeliveryTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryTimes.ProtoReflect.Descriptor instead.
 func (*DeliveryTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{33}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeliveryTimes) GetCount() int32 {
@@ -2811,7 +3002,7 @@ type DeliveryQueue struct {
 
 func (x *DeliveryQueue) Reset() {
 	*x = DeliveryQueue{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +3014,7 @@ func (x *DeliveryQueue) String() string {
 func (*DeliveryQueue) ProtoMessage() {}
 
 func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[34]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3027,7 @@ func (x *DeliveryQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryQueue.ProtoReflect.Descriptor instead.
 func (*DeliveryQueue) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{34}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeliveryQueue) GetConstraint() string {
@@ -2872,7 +3063,7 @@ type DeliveryFigures struct {
 
 func (x *DeliveryFigures) Reset() {
 	*x = DeliveryFigures{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2884,7 +3075,7 @@ func (x *DeliveryFigures) String() string {
 func (*DeliveryFigures) ProtoMessage() {}
 
 func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[35]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2897,7 +3088,7 @@ func (x *DeliveryFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryFigures.ProtoReflect.Descriptor instead.
 func (*DeliveryFigures) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{35}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeliveryFigures) GetApplication() string {
@@ -2962,7 +3153,7 @@ type GetDeliveryFiguresRequest struct {
 
 func (x *GetDeliveryFiguresRequest) Reset() {
 	*x = GetDeliveryFiguresRequest{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3165,7 @@ func (x *GetDeliveryFiguresRequest) String() string {
 func (*GetDeliveryFiguresRequest) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[36]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3178,7 @@ func (x *GetDeliveryFiguresRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresRequest.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{36}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetDeliveryFiguresRequest) GetPartition() string {
@@ -3022,7 +3213,7 @@ type GetDeliveryFiguresResponse struct {
 
 func (x *GetDeliveryFiguresResponse) Reset() {
 	*x = GetDeliveryFiguresResponse{}
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3225,7 @@ func (x *GetDeliveryFiguresResponse) String() string {
 func (*GetDeliveryFiguresResponse) ProtoMessage() {}
 
 func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_delivery_proto_msgTypes[37]
+	mi := &file_lehr_api_v1_delivery_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3238,7 @@ func (x *GetDeliveryFiguresResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeliveryFiguresResponse.ProtoReflect.Descriptor instead.
 func (*GetDeliveryFiguresResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{37}
+	return file_lehr_api_v1_delivery_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetDeliveryFiguresResponse) GetSince() *timestamppb.Timestamp {
@@ -3078,7 +3269,7 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x1alehr/api/v1/delivery.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"9\n" +
 	"\vVersionName\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\"\x8c\x05\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\"\xbc\x05\n" +
 	"\x14DeliveredEnvironment\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
@@ -3099,7 +3290,18 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"goodAssets\x12\x16\n" +
 	"\x06verify\x18\x0f \x03(\tR\x06verify\x12E\n" +
 	"\fverification\x18\x10 \x01(\v2!.lehr.api.v1.VerificationStandingR\fverification\x126\n" +
-	"\alanding\x18\x11 \x01(\v2\x1c.lehr.api.v1.LandingStandingR\alanding\"\xf2\x01\n" +
+	"\alanding\x18\x11 \x01(\v2\x1c.lehr.api.v1.LandingStandingR\alanding\x12.\n" +
+	"\x04task\x18\x12 \x01(\v2\x1a.lehr.api.v1.DeliveredTaskR\x04task\"\xa8\x01\n" +
+	"\rDeliveredTask\x12\x16\n" +
+	"\x06before\x18\x01 \x03(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x02 \x03(\tR\x05after\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x03 \x03(\tR\tonFailure\x12\x16\n" +
+	"\x06begins\x18\x04 \x01(\bR\x06begins\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1e\n" +
+	"\n" +
+	"repeatable\x18\x06 \x01(\bR\n" +
+	"repeatable\"\xf2\x01\n" +
 	"\x0fLandingStanding\x122\n" +
 	"\aversion\x18\x01 \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12!\n" +
@@ -3177,7 +3379,7 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\x06reason\x18\f \x01(\tR\x06reason\"F\n" +
 	"\x0eAwaitedVerdict\x12 \n" +
 	"\venvironment\x18\x01 \x01(\tR\venvironment\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xd2\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x87\x04\n" +
 	"\x12VersionExplanation\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12 \n" +
 	"\venvironment\x18\x02 \x01(\tR\venvironment\x122\n" +
@@ -3190,7 +3392,14 @@ const file_lehr_api_v1_delivery_proto_rawDesc = "" +
 	"\vadmitted_by\x18\t \x03(\v2\x1b.lehr.api.v1.VersionVerdictR\n" +
 	"admittedBy\x126\n" +
 	"\badmitted\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\badmitted\"\x93\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\badmitted\x123\n" +
+	"\alacking\x18\v \x03(\v2\x19.lehr.api.v1.LackingAssetR\alacking\"x\n" +
+	"\fLackingAsset\x12\x14\n" +
+	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05check\x18\x04 \x01(\tR\x05check\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\"\x93\x01\n" +
 	"\x15ExplainVersionRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12 \n" +
 	"\vapplication\x18\x02 \x01(\tR\vapplication\x12 \n" +
@@ -3355,140 +3564,144 @@ func file_lehr_api_v1_delivery_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_delivery_proto_rawDescData
 }
 
-var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_lehr_api_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_lehr_api_v1_delivery_proto_goTypes = []any{
 	(*VersionName)(nil),                // 0: lehr.api.v1.VersionName
 	(*DeliveredEnvironment)(nil),       // 1: lehr.api.v1.DeliveredEnvironment
-	(*LandingStanding)(nil),            // 2: lehr.api.v1.LandingStanding
-	(*VerificationStanding)(nil),       // 3: lehr.api.v1.VerificationStanding
-	(*ListEnvironmentsRequest)(nil),    // 4: lehr.api.v1.ListEnvironmentsRequest
-	(*ListEnvironmentsResponse)(nil),   // 5: lehr.api.v1.ListEnvironmentsResponse
-	(*SelectedEnvironments)(nil),       // 6: lehr.api.v1.SelectedEnvironments
-	(*DeliveredVersion)(nil),           // 7: lehr.api.v1.DeliveredVersion
-	(*VersionStanding)(nil),            // 8: lehr.api.v1.VersionStanding
-	(*ListVersionsRequest)(nil),        // 9: lehr.api.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),       // 10: lehr.api.v1.ListVersionsResponse
-	(*VersionVerdict)(nil),             // 11: lehr.api.v1.VersionVerdict
-	(*AwaitedVerdict)(nil),             // 12: lehr.api.v1.AwaitedVerdict
-	(*VersionExplanation)(nil),         // 13: lehr.api.v1.VersionExplanation
-	(*ExplainVersionRequest)(nil),      // 14: lehr.api.v1.ExplainVersionRequest
-	(*ExplainVersionResponse)(nil),     // 15: lehr.api.v1.ExplainVersionResponse
-	(*DeliveryEffect)(nil),             // 16: lehr.api.v1.DeliveryEffect
-	(*ActOnDeliveryRequest)(nil),       // 17: lehr.api.v1.ActOnDeliveryRequest
-	(*ActOnDeliveryResponse)(nil),      // 18: lehr.api.v1.ActOnDeliveryResponse
-	(*VoteOnVersionRequest)(nil),       // 19: lehr.api.v1.VoteOnVersionRequest
-	(*VoteOnVersionResponse)(nil),      // 20: lehr.api.v1.VoteOnVersionResponse
-	(*RecordVerdictRequest)(nil),       // 21: lehr.api.v1.RecordVerdictRequest
-	(*RecordVerdictResponse)(nil),      // 22: lehr.api.v1.RecordVerdictResponse
-	(*DeliveredCommit)(nil),            // 23: lehr.api.v1.DeliveredCommit
-	(*CommitPlace)(nil),                // 24: lehr.api.v1.CommitPlace
-	(*CommitLocation)(nil),             // 25: lehr.api.v1.CommitLocation
-	(*LocateCommitRequest)(nil),        // 26: lehr.api.v1.LocateCommitRequest
-	(*LocateCommitResponse)(nil),       // 27: lehr.api.v1.LocateCommitResponse
-	(*CompareVersionsRequest)(nil),     // 28: lehr.api.v1.CompareVersionsRequest
-	(*CompareVersionsResponse)(nil),    // 29: lehr.api.v1.CompareVersionsResponse
-	(*DeliveryEvent)(nil),              // 30: lehr.api.v1.DeliveryEvent
-	(*ListDeliveryEventsRequest)(nil),  // 31: lehr.api.v1.ListDeliveryEventsRequest
-	(*ListDeliveryEventsResponse)(nil), // 32: lehr.api.v1.ListDeliveryEventsResponse
-	(*DeliveryTimes)(nil),              // 33: lehr.api.v1.DeliveryTimes
-	(*DeliveryQueue)(nil),              // 34: lehr.api.v1.DeliveryQueue
-	(*DeliveryFigures)(nil),            // 35: lehr.api.v1.DeliveryFigures
-	(*GetDeliveryFiguresRequest)(nil),  // 36: lehr.api.v1.GetDeliveryFiguresRequest
-	(*GetDeliveryFiguresResponse)(nil), // 37: lehr.api.v1.GetDeliveryFiguresResponse
-	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 39: google.protobuf.Duration
+	(*DeliveredTask)(nil),              // 2: lehr.api.v1.DeliveredTask
+	(*LandingStanding)(nil),            // 3: lehr.api.v1.LandingStanding
+	(*VerificationStanding)(nil),       // 4: lehr.api.v1.VerificationStanding
+	(*ListEnvironmentsRequest)(nil),    // 5: lehr.api.v1.ListEnvironmentsRequest
+	(*ListEnvironmentsResponse)(nil),   // 6: lehr.api.v1.ListEnvironmentsResponse
+	(*SelectedEnvironments)(nil),       // 7: lehr.api.v1.SelectedEnvironments
+	(*DeliveredVersion)(nil),           // 8: lehr.api.v1.DeliveredVersion
+	(*VersionStanding)(nil),            // 9: lehr.api.v1.VersionStanding
+	(*ListVersionsRequest)(nil),        // 10: lehr.api.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),       // 11: lehr.api.v1.ListVersionsResponse
+	(*VersionVerdict)(nil),             // 12: lehr.api.v1.VersionVerdict
+	(*AwaitedVerdict)(nil),             // 13: lehr.api.v1.AwaitedVerdict
+	(*VersionExplanation)(nil),         // 14: lehr.api.v1.VersionExplanation
+	(*LackingAsset)(nil),               // 15: lehr.api.v1.LackingAsset
+	(*ExplainVersionRequest)(nil),      // 16: lehr.api.v1.ExplainVersionRequest
+	(*ExplainVersionResponse)(nil),     // 17: lehr.api.v1.ExplainVersionResponse
+	(*DeliveryEffect)(nil),             // 18: lehr.api.v1.DeliveryEffect
+	(*ActOnDeliveryRequest)(nil),       // 19: lehr.api.v1.ActOnDeliveryRequest
+	(*ActOnDeliveryResponse)(nil),      // 20: lehr.api.v1.ActOnDeliveryResponse
+	(*VoteOnVersionRequest)(nil),       // 21: lehr.api.v1.VoteOnVersionRequest
+	(*VoteOnVersionResponse)(nil),      // 22: lehr.api.v1.VoteOnVersionResponse
+	(*RecordVerdictRequest)(nil),       // 23: lehr.api.v1.RecordVerdictRequest
+	(*RecordVerdictResponse)(nil),      // 24: lehr.api.v1.RecordVerdictResponse
+	(*DeliveredCommit)(nil),            // 25: lehr.api.v1.DeliveredCommit
+	(*CommitPlace)(nil),                // 26: lehr.api.v1.CommitPlace
+	(*CommitLocation)(nil),             // 27: lehr.api.v1.CommitLocation
+	(*LocateCommitRequest)(nil),        // 28: lehr.api.v1.LocateCommitRequest
+	(*LocateCommitResponse)(nil),       // 29: lehr.api.v1.LocateCommitResponse
+	(*CompareVersionsRequest)(nil),     // 30: lehr.api.v1.CompareVersionsRequest
+	(*CompareVersionsResponse)(nil),    // 31: lehr.api.v1.CompareVersionsResponse
+	(*DeliveryEvent)(nil),              // 32: lehr.api.v1.DeliveryEvent
+	(*ListDeliveryEventsRequest)(nil),  // 33: lehr.api.v1.ListDeliveryEventsRequest
+	(*ListDeliveryEventsResponse)(nil), // 34: lehr.api.v1.ListDeliveryEventsResponse
+	(*DeliveryTimes)(nil),              // 35: lehr.api.v1.DeliveryTimes
+	(*DeliveryQueue)(nil),              // 36: lehr.api.v1.DeliveryQueue
+	(*DeliveryFigures)(nil),            // 37: lehr.api.v1.DeliveryFigures
+	(*GetDeliveryFiguresRequest)(nil),  // 38: lehr.api.v1.GetDeliveryFiguresRequest
+	(*GetDeliveryFiguresResponse)(nil), // 39: lehr.api.v1.GetDeliveryFiguresResponse
+	(*timestamppb.Timestamp)(nil),      // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 41: google.protobuf.Duration
 }
 var file_lehr_api_v1_delivery_proto_depIdxs = []int32{
 	0,  // 0: lehr.api.v1.DeliveredEnvironment.has:type_name -> lehr.api.v1.VersionName
-	38, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
-	38, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
+	40, // 1: lehr.api.v1.DeliveredEnvironment.since:type_name -> google.protobuf.Timestamp
+	40, // 2: lehr.api.v1.DeliveredEnvironment.good_since:type_name -> google.protobuf.Timestamp
 	0,  // 3: lehr.api.v1.DeliveredEnvironment.wants:type_name -> lehr.api.v1.VersionName
 	0,  // 4: lehr.api.v1.DeliveredEnvironment.pinned:type_name -> lehr.api.v1.VersionName
-	3,  // 5: lehr.api.v1.DeliveredEnvironment.verification:type_name -> lehr.api.v1.VerificationStanding
-	2,  // 6: lehr.api.v1.DeliveredEnvironment.landing:type_name -> lehr.api.v1.LandingStanding
-	0,  // 7: lehr.api.v1.LandingStanding.version:type_name -> lehr.api.v1.VersionName
-	38, // 8: lehr.api.v1.LandingStanding.since:type_name -> google.protobuf.Timestamp
-	38, // 9: lehr.api.v1.VerificationStanding.began:type_name -> google.protobuf.Timestamp
-	38, // 10: lehr.api.v1.VerificationStanding.until:type_name -> google.protobuf.Timestamp
-	38, // 11: lehr.api.v1.VerificationStanding.again:type_name -> google.protobuf.Timestamp
-	1,  // 12: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
-	6,  // 13: lehr.api.v1.ListEnvironmentsResponse.selected:type_name -> lehr.api.v1.SelectedEnvironments
-	0,  // 14: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
-	38, // 15: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
-	38, // 16: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
-	38, // 17: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
-	8,  // 18: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
-	38, // 19: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
-	7,  // 20: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	39, // 21: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
-	39, // 22: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
-	38, // 23: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
-	0,  // 24: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
-	11, // 25: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
-	38, // 26: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
-	12, // 27: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
-	11, // 28: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
-	38, // 29: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
-	13, // 30: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
-	1,  // 31: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
-	1,  // 32: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
-	16, // 33: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 34: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
-	16, // 35: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
-	0,  // 36: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
-	11, // 37: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
-	0,  // 38: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
-	38, // 39: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
-	0,  // 40: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
-	38, // 41: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
-	13, // 42: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
-	23, // 43: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
-	0,  // 44: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
-	24, // 45: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
-	25, // 46: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
-	0,  // 47: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
-	0,  // 48: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
-	23, // 49: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
-	23, // 50: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
-	7,  // 51: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
-	38, // 52: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
-	0,  // 53: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
-	30, // 54: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
-	39, // 55: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
-	39, // 56: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
-	33, // 57: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
-	33, // 58: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
-	33, // 59: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
-	34, // 60: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
-	38, // 61: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
-	38, // 62: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
-	38, // 63: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
-	35, // 64: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
-	4,  // 65: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
-	9,  // 66: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
-	14, // 67: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
-	26, // 68: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
-	28, // 69: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
-	31, // 70: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
-	36, // 71: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
-	17, // 72: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
-	19, // 73: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
-	21, // 74: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
-	5,  // 75: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
-	10, // 76: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
-	15, // 77: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
-	27, // 78: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
-	29, // 79: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
-	32, // 80: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
-	37, // 81: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
-	18, // 82: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
-	20, // 83: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
-	22, // 84: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
-	75, // [75:85] is the sub-list for method output_type
-	65, // [65:75] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	4,  // 5: lehr.api.v1.DeliveredEnvironment.verification:type_name -> lehr.api.v1.VerificationStanding
+	3,  // 6: lehr.api.v1.DeliveredEnvironment.landing:type_name -> lehr.api.v1.LandingStanding
+	2,  // 7: lehr.api.v1.DeliveredEnvironment.task:type_name -> lehr.api.v1.DeliveredTask
+	0,  // 8: lehr.api.v1.LandingStanding.version:type_name -> lehr.api.v1.VersionName
+	40, // 9: lehr.api.v1.LandingStanding.since:type_name -> google.protobuf.Timestamp
+	40, // 10: lehr.api.v1.VerificationStanding.began:type_name -> google.protobuf.Timestamp
+	40, // 11: lehr.api.v1.VerificationStanding.until:type_name -> google.protobuf.Timestamp
+	40, // 12: lehr.api.v1.VerificationStanding.again:type_name -> google.protobuf.Timestamp
+	1,  // 13: lehr.api.v1.ListEnvironmentsResponse.environments:type_name -> lehr.api.v1.DeliveredEnvironment
+	7,  // 14: lehr.api.v1.ListEnvironmentsResponse.selected:type_name -> lehr.api.v1.SelectedEnvironments
+	0,  // 15: lehr.api.v1.DeliveredVersion.version:type_name -> lehr.api.v1.VersionName
+	40, // 16: lehr.api.v1.DeliveredVersion.created:type_name -> google.protobuf.Timestamp
+	40, // 17: lehr.api.v1.DeliveredVersion.seen:type_name -> google.protobuf.Timestamp
+	40, // 18: lehr.api.v1.DeliveredVersion.gone:type_name -> google.protobuf.Timestamp
+	9,  // 19: lehr.api.v1.DeliveredVersion.standings:type_name -> lehr.api.v1.VersionStanding
+	40, // 20: lehr.api.v1.VersionStanding.since:type_name -> google.protobuf.Timestamp
+	8,  // 21: lehr.api.v1.ListVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	41, // 22: lehr.api.v1.VersionVerdict.have_time:type_name -> google.protobuf.Duration
+	41, // 23: lehr.api.v1.VersionVerdict.needs_time:type_name -> google.protobuf.Duration
+	40, // 24: lehr.api.v1.VersionVerdict.until:type_name -> google.protobuf.Timestamp
+	0,  // 25: lehr.api.v1.VersionExplanation.version:type_name -> lehr.api.v1.VersionName
+	12, // 26: lehr.api.v1.VersionExplanation.verdicts:type_name -> lehr.api.v1.VersionVerdict
+	40, // 27: lehr.api.v1.VersionExplanation.earliest:type_name -> google.protobuf.Timestamp
+	13, // 28: lehr.api.v1.VersionExplanation.awaits:type_name -> lehr.api.v1.AwaitedVerdict
+	12, // 29: lehr.api.v1.VersionExplanation.admitted_by:type_name -> lehr.api.v1.VersionVerdict
+	40, // 30: lehr.api.v1.VersionExplanation.admitted:type_name -> google.protobuf.Timestamp
+	15, // 31: lehr.api.v1.VersionExplanation.lacking:type_name -> lehr.api.v1.LackingAsset
+	14, // 32: lehr.api.v1.ExplainVersionResponse.explanations:type_name -> lehr.api.v1.VersionExplanation
+	1,  // 33: lehr.api.v1.DeliveryEffect.before:type_name -> lehr.api.v1.DeliveredEnvironment
+	1,  // 34: lehr.api.v1.DeliveryEffect.after:type_name -> lehr.api.v1.DeliveredEnvironment
+	18, // 35: lehr.api.v1.ActOnDeliveryResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 36: lehr.api.v1.ActOnDeliveryResponse.version:type_name -> lehr.api.v1.VersionName
+	18, // 37: lehr.api.v1.VoteOnVersionResponse.effects:type_name -> lehr.api.v1.DeliveryEffect
+	0,  // 38: lehr.api.v1.VoteOnVersionResponse.version:type_name -> lehr.api.v1.VersionName
+	12, // 39: lehr.api.v1.VoteOnVersionResponse.verdict:type_name -> lehr.api.v1.VersionVerdict
+	0,  // 40: lehr.api.v1.RecordVerdictResponse.version:type_name -> lehr.api.v1.VersionName
+	40, // 41: lehr.api.v1.DeliveredCommit.at:type_name -> google.protobuf.Timestamp
+	0,  // 42: lehr.api.v1.CommitPlace.version:type_name -> lehr.api.v1.VersionName
+	40, // 43: lehr.api.v1.CommitPlace.since:type_name -> google.protobuf.Timestamp
+	14, // 44: lehr.api.v1.CommitPlace.next:type_name -> lehr.api.v1.VersionExplanation
+	25, // 45: lehr.api.v1.CommitLocation.commit:type_name -> lehr.api.v1.DeliveredCommit
+	0,  // 46: lehr.api.v1.CommitLocation.versions:type_name -> lehr.api.v1.VersionName
+	26, // 47: lehr.api.v1.CommitLocation.environments:type_name -> lehr.api.v1.CommitPlace
+	27, // 48: lehr.api.v1.LocateCommitResponse.locations:type_name -> lehr.api.v1.CommitLocation
+	0,  // 49: lehr.api.v1.CompareVersionsResponse.from:type_name -> lehr.api.v1.VersionName
+	0,  // 50: lehr.api.v1.CompareVersionsResponse.to:type_name -> lehr.api.v1.VersionName
+	25, // 51: lehr.api.v1.CompareVersionsResponse.commits:type_name -> lehr.api.v1.DeliveredCommit
+	25, // 52: lehr.api.v1.CompareVersionsResponse.removed:type_name -> lehr.api.v1.DeliveredCommit
+	8,  // 53: lehr.api.v1.CompareVersionsResponse.versions:type_name -> lehr.api.v1.DeliveredVersion
+	40, // 54: lehr.api.v1.DeliveryEvent.at:type_name -> google.protobuf.Timestamp
+	0,  // 55: lehr.api.v1.DeliveryEvent.version:type_name -> lehr.api.v1.VersionName
+	32, // 56: lehr.api.v1.ListDeliveryEventsResponse.events:type_name -> lehr.api.v1.DeliveryEvent
+	41, // 57: lehr.api.v1.DeliveryTimes.median:type_name -> google.protobuf.Duration
+	41, // 58: lehr.api.v1.DeliveryTimes.longest:type_name -> google.protobuf.Duration
+	35, // 59: lehr.api.v1.DeliveryQueue.times:type_name -> lehr.api.v1.DeliveryTimes
+	35, // 60: lehr.api.v1.DeliveryFigures.lead:type_name -> lehr.api.v1.DeliveryTimes
+	35, // 61: lehr.api.v1.DeliveryFigures.restore:type_name -> lehr.api.v1.DeliveryTimes
+	36, // 62: lehr.api.v1.DeliveryFigures.queues:type_name -> lehr.api.v1.DeliveryQueue
+	40, // 63: lehr.api.v1.GetDeliveryFiguresRequest.since:type_name -> google.protobuf.Timestamp
+	40, // 64: lehr.api.v1.GetDeliveryFiguresResponse.since:type_name -> google.protobuf.Timestamp
+	40, // 65: lehr.api.v1.GetDeliveryFiguresResponse.until:type_name -> google.protobuf.Timestamp
+	37, // 66: lehr.api.v1.GetDeliveryFiguresResponse.figures:type_name -> lehr.api.v1.DeliveryFigures
+	5,  // 67: lehr.api.v1.DeliveryService.ListEnvironments:input_type -> lehr.api.v1.ListEnvironmentsRequest
+	10, // 68: lehr.api.v1.DeliveryService.ListVersions:input_type -> lehr.api.v1.ListVersionsRequest
+	16, // 69: lehr.api.v1.DeliveryService.ExplainVersion:input_type -> lehr.api.v1.ExplainVersionRequest
+	28, // 70: lehr.api.v1.DeliveryService.LocateCommit:input_type -> lehr.api.v1.LocateCommitRequest
+	30, // 71: lehr.api.v1.DeliveryService.CompareVersions:input_type -> lehr.api.v1.CompareVersionsRequest
+	33, // 72: lehr.api.v1.DeliveryService.ListDeliveryEvents:input_type -> lehr.api.v1.ListDeliveryEventsRequest
+	38, // 73: lehr.api.v1.DeliveryService.GetDeliveryFigures:input_type -> lehr.api.v1.GetDeliveryFiguresRequest
+	19, // 74: lehr.api.v1.DeliveryService.ActOnDelivery:input_type -> lehr.api.v1.ActOnDeliveryRequest
+	21, // 75: lehr.api.v1.DeliveryService.VoteOnVersion:input_type -> lehr.api.v1.VoteOnVersionRequest
+	23, // 76: lehr.api.v1.DeliveryService.RecordVerdict:input_type -> lehr.api.v1.RecordVerdictRequest
+	6,  // 77: lehr.api.v1.DeliveryService.ListEnvironments:output_type -> lehr.api.v1.ListEnvironmentsResponse
+	11, // 78: lehr.api.v1.DeliveryService.ListVersions:output_type -> lehr.api.v1.ListVersionsResponse
+	17, // 79: lehr.api.v1.DeliveryService.ExplainVersion:output_type -> lehr.api.v1.ExplainVersionResponse
+	29, // 80: lehr.api.v1.DeliveryService.LocateCommit:output_type -> lehr.api.v1.LocateCommitResponse
+	31, // 81: lehr.api.v1.DeliveryService.CompareVersions:output_type -> lehr.api.v1.CompareVersionsResponse
+	34, // 82: lehr.api.v1.DeliveryService.ListDeliveryEvents:output_type -> lehr.api.v1.ListDeliveryEventsResponse
+	39, // 83: lehr.api.v1.DeliveryService.GetDeliveryFigures:output_type -> lehr.api.v1.GetDeliveryFiguresResponse
+	20, // 84: lehr.api.v1.DeliveryService.ActOnDelivery:output_type -> lehr.api.v1.ActOnDeliveryResponse
+	22, // 85: lehr.api.v1.DeliveryService.VoteOnVersion:output_type -> lehr.api.v1.VoteOnVersionResponse
+	24, // 86: lehr.api.v1.DeliveryService.RecordVerdict:output_type -> lehr.api.v1.RecordVerdictResponse
+	77, // [77:87] is the sub-list for method output_type
+	67, // [67:77] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_delivery_proto_init() }
@@ -3504,7 +3717,7 @@ func file_lehr_api_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_delivery_proto_rawDesc), len(file_lehr_api_v1_delivery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

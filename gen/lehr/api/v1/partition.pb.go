@@ -404,6 +404,265 @@ func (x *CheckWindow) GetWhere() string {
 	return ""
 }
 
+type ListCalendarsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of each check at most so many windows; 0: 5, at most 100.
+	Limit         int32 `protobuf:"varint,1,opt,name=limit" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsRequest) Reset() {
+	*x = ListCalendarsRequest{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsRequest) ProtoMessage() {}
+
+func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
+func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListCalendarsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListCalendarsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By check, then by the first partition.
+	Calendars []*CheckCalendar `protobuf:"bytes,1,rep,name=calendars" json:"calendars,omitempty"`
+	// How many partitions have a head, with and without calendars.
+	Partitions    int32 `protobuf:"varint,2,opt,name=partitions" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsResponse) Reset() {
+	*x = ListCalendarsResponse{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsResponse) ProtoMessage() {}
+
+func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
+func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListCalendarsResponse) GetCalendars() []*CheckCalendar {
+	if x != nil {
+		return x.Calendars
+	}
+	return nil
+}
+
+func (x *ListCalendarsResponse) GetPartitions() int32 {
+	if x != nil {
+		return x.Partitions
+	}
+	return 0
+}
+
+// CheckCalendar is when a check lets pushes begin, in each partition that has this check.
+type CheckCalendar struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Check string                 `protobuf:"bytes,1,opt,name=check" json:"check,omitempty"`
+	// The zone in which the check counts.
+	Zone string `protobuf:"bytes,2,opt,name=zone" json:"zone,omitempty"`
+	// Which assets the check is about; empty: all.
+	Where string `protobuf:"bytes,3,opt,name=where" json:"where,omitempty"`
+	// As ListWindows lists them.
+	Windows []*CheckWindow `protobuf:"bytes,4,rep,name=windows" json:"windows,omitempty"`
+	// Those that are not over, the first to begin first.
+	Freezes []*CheckFreeze `protobuf:"bytes,5,rep,name=freezes" json:"freezes,omitempty"`
+	// Partitions, by name.
+	Partitions []string `protobuf:"bytes,6,rep,name=partitions" json:"partitions,omitempty"`
+	// Why the calendar cannot be read, so that it has no windows; empty: it can.
+	Problem       string `protobuf:"bytes,7,opt,name=problem" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckCalendar) Reset() {
+	*x = CheckCalendar{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckCalendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckCalendar) ProtoMessage() {}
+
+func (x *CheckCalendar) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckCalendar.ProtoReflect.Descriptor instead.
+func (*CheckCalendar) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CheckCalendar) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *CheckCalendar) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *CheckCalendar) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *CheckCalendar) GetWindows() []*CheckWindow {
+	if x != nil {
+		return x.Windows
+	}
+	return nil
+}
+
+func (x *CheckCalendar) GetFreezes() []*CheckFreeze {
+	if x != nil {
+		return x.Freezes
+	}
+	return nil
+}
+
+func (x *CheckCalendar) GetPartitions() []string {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+func (x *CheckCalendar) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// CheckFreeze is a time in which a check lets no push begin, whatever its windows say.
+type CheckFreeze struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=from" json:"from,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until" json:"until,omitempty"`
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckFreeze) Reset() {
+	*x = CheckFreeze{}
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckFreeze) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckFreeze) ProtoMessage() {}
+
+func (x *CheckFreeze) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckFreeze.ProtoReflect.Descriptor instead.
+func (*CheckFreeze) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CheckFreeze) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *CheckFreeze) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *CheckFreeze) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type AddPartitionRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         string                 `protobuf:"bytes,1,opt,name=id" json:"id,omitempty"`
@@ -416,7 +675,7 @@ type AddPartitionRequest struct {
 
 func (x *AddPartitionRequest) Reset() {
 	*x = AddPartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +687,7 @@ func (x *AddPartitionRequest) String() string {
 func (*AddPartitionRequest) ProtoMessage() {}
 
 func (x *AddPartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[4]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +700,7 @@ func (x *AddPartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPartitionRequest.ProtoReflect.Descriptor instead.
 func (*AddPartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{4}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddPartitionRequest) GetId() string {
@@ -474,7 +733,7 @@ type AddPartitionResponse struct {
 
 func (x *AddPartitionResponse) Reset() {
 	*x = AddPartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +745,7 @@ func (x *AddPartitionResponse) String() string {
 func (*AddPartitionResponse) ProtoMessage() {}
 
 func (x *AddPartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[5]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +758,7 @@ func (x *AddPartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddPartitionResponse.ProtoReflect.Descriptor instead.
 func (*AddPartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{5}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddPartitionResponse) GetPartition() *Partition {
@@ -517,7 +776,7 @@ type ListPartitionsRequest struct {
 
 func (x *ListPartitionsRequest) Reset() {
 	*x = ListPartitionsRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +788,7 @@ func (x *ListPartitionsRequest) String() string {
 func (*ListPartitionsRequest) ProtoMessage() {}
 
 func (x *ListPartitionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[6]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +801,7 @@ func (x *ListPartitionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPartitionsRequest.ProtoReflect.Descriptor instead.
 func (*ListPartitionsRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{6}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{10}
 }
 
 type ListPartitionsResponse struct {
@@ -554,7 +813,7 @@ type ListPartitionsResponse struct {
 
 func (x *ListPartitionsResponse) Reset() {
 	*x = ListPartitionsResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -566,7 +825,7 @@ func (x *ListPartitionsResponse) String() string {
 func (*ListPartitionsResponse) ProtoMessage() {}
 
 func (x *ListPartitionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[7]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -579,7 +838,7 @@ func (x *ListPartitionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPartitionsResponse.ProtoReflect.Descriptor instead.
 func (*ListPartitionsResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{7}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListPartitionsResponse) GetPartitions() []*Partition {
@@ -598,7 +857,7 @@ type GetPartitionRequest struct {
 
 func (x *GetPartitionRequest) Reset() {
 	*x = GetPartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +869,7 @@ func (x *GetPartitionRequest) String() string {
 func (*GetPartitionRequest) ProtoMessage() {}
 
 func (x *GetPartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[8]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +882,7 @@ func (x *GetPartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPartitionRequest.ProtoReflect.Descriptor instead.
 func (*GetPartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{8}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetPartitionRequest) GetId() string {
@@ -642,7 +901,7 @@ type GetPartitionResponse struct {
 
 func (x *GetPartitionResponse) Reset() {
 	*x = GetPartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +913,7 @@ func (x *GetPartitionResponse) String() string {
 func (*GetPartitionResponse) ProtoMessage() {}
 
 func (x *GetPartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[9]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +926,7 @@ func (x *GetPartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPartitionResponse.ProtoReflect.Descriptor instead.
 func (*GetPartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{9}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetPartitionResponse) GetPartition() *Partition {
@@ -688,7 +947,7 @@ type RemovePartitionRequest struct {
 
 func (x *RemovePartitionRequest) Reset() {
 	*x = RemovePartitionRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +959,7 @@ func (x *RemovePartitionRequest) String() string {
 func (*RemovePartitionRequest) ProtoMessage() {}
 
 func (x *RemovePartitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[10]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +972,7 @@ func (x *RemovePartitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePartitionRequest.ProtoReflect.Descriptor instead.
 func (*RemovePartitionRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{10}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemovePartitionRequest) GetId() string {
@@ -738,7 +997,7 @@ type RemovePartitionResponse struct {
 
 func (x *RemovePartitionResponse) Reset() {
 	*x = RemovePartitionResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +1009,7 @@ func (x *RemovePartitionResponse) String() string {
 func (*RemovePartitionResponse) ProtoMessage() {}
 
 func (x *RemovePartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[11]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +1022,7 @@ func (x *RemovePartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovePartitionResponse.ProtoReflect.Descriptor instead.
 func (*RemovePartitionResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{11}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{15}
 }
 
 type GetCommonPolicyRequest struct {
@@ -776,7 +1035,7 @@ type GetCommonPolicyRequest struct {
 
 func (x *GetCommonPolicyRequest) Reset() {
 	*x = GetCommonPolicyRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +1047,7 @@ func (x *GetCommonPolicyRequest) String() string {
 func (*GetCommonPolicyRequest) ProtoMessage() {}
 
 func (x *GetCommonPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[12]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +1060,7 @@ func (x *GetCommonPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommonPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetCommonPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{12}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetCommonPolicyRequest) GetPartition() string {
@@ -831,7 +1090,7 @@ type GetCommonPolicyResponse struct {
 
 func (x *GetCommonPolicyResponse) Reset() {
 	*x = GetCommonPolicyResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +1102,7 @@ func (x *GetCommonPolicyResponse) String() string {
 func (*GetCommonPolicyResponse) ProtoMessage() {}
 
 func (x *GetCommonPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[13]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +1115,7 @@ func (x *GetCommonPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommonPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetCommonPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{13}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetCommonPolicyResponse) GetPolicy() []byte {
@@ -913,7 +1172,7 @@ type PlanCommonPolicyRequest struct {
 
 func (x *PlanCommonPolicyRequest) Reset() {
 	*x = PlanCommonPolicyRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1184,7 @@ func (x *PlanCommonPolicyRequest) String() string {
 func (*PlanCommonPolicyRequest) ProtoMessage() {}
 
 func (x *PlanCommonPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[14]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1197,7 @@ func (x *PlanCommonPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommonPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PlanCommonPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{14}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PlanCommonPolicyRequest) GetText() string {
@@ -971,7 +1230,7 @@ type PlanCommonPolicyResponse struct {
 
 func (x *PlanCommonPolicyResponse) Reset() {
 	*x = PlanCommonPolicyResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1242,7 @@ func (x *PlanCommonPolicyResponse) String() string {
 func (*PlanCommonPolicyResponse) ProtoMessage() {}
 
 func (x *PlanCommonPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[15]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1255,7 @@ func (x *PlanCommonPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommonPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PlanCommonPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{15}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PlanCommonPolicyResponse) GetFindings() []*Finding {
@@ -1058,7 +1317,7 @@ type PartitionPolicyChange struct {
 
 func (x *PartitionPolicyChange) Reset() {
 	*x = PartitionPolicyChange{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1329,7 @@ func (x *PartitionPolicyChange) String() string {
 func (*PartitionPolicyChange) ProtoMessage() {}
 
 func (x *PartitionPolicyChange) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[16]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1342,7 @@ func (x *PartitionPolicyChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionPolicyChange.ProtoReflect.Descriptor instead.
 func (*PartitionPolicyChange) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{16}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PartitionPolicyChange) GetPartition() string {
@@ -1193,7 +1452,7 @@ type GetOverviewRequest struct {
 
 func (x *GetOverviewRequest) Reset() {
 	*x = GetOverviewRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1464,7 @@ func (x *GetOverviewRequest) String() string {
 func (*GetOverviewRequest) ProtoMessage() {}
 
 func (x *GetOverviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[17]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1477,7 @@ func (x *GetOverviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOverviewRequest.ProtoReflect.Descriptor instead.
 func (*GetOverviewRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{17}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetOverviewRequest) GetEndsWithin() *durationpb.Duration {
@@ -1259,7 +1518,7 @@ type GetOverviewResponse struct {
 
 func (x *GetOverviewResponse) Reset() {
 	*x = GetOverviewResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1530,7 @@ func (x *GetOverviewResponse) String() string {
 func (*GetOverviewResponse) ProtoMessage() {}
 
 func (x *GetOverviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[18]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1543,7 @@ func (x *GetOverviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOverviewResponse.ProtoReflect.Descriptor instead.
 func (*GetOverviewResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{18}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetOverviewResponse) GetPartitions() []*PartitionOverview {
@@ -1328,7 +1587,7 @@ type PartitionOverview struct {
 
 func (x *PartitionOverview) Reset() {
 	*x = PartitionOverview{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1599,7 @@ func (x *PartitionOverview) String() string {
 func (*PartitionOverview) ProtoMessage() {}
 
 func (x *PartitionOverview) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[19]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1612,7 @@ func (x *PartitionOverview) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionOverview.ProtoReflect.Descriptor instead.
 func (*PartitionOverview) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{19}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PartitionOverview) GetPartition() string {
@@ -1456,7 +1715,8 @@ func (x *PartitionOverview) GetRuns() []*WorkflowRun {
 
 type SearchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Words, of which all are in what is found, in whatever case: 2 to 200 letters.
+	// Words, of which all are in what is found, in whatever case: 2 to 200 letters. "KIND/NAME" or
+	// "KIND/NAME -n NAMESPACE", as kubectl takes it, also finds the assets of that Kubernetes object.
 	Query string `protobuf:"bytes,1,opt,name=query" json:"query,omitempty"`
 	// "asset", "incarnation", "commit", "version", "rollout" or "person"; empty: all of them.
 	Kind string `protobuf:"bytes,2,opt,name=kind" json:"kind,omitempty"`
@@ -1468,7 +1728,7 @@ type SearchRequest struct {
 
 func (x *SearchRequest) Reset() {
 	*x = SearchRequest{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1740,7 @@ func (x *SearchRequest) String() string {
 func (*SearchRequest) ProtoMessage() {}
 
 func (x *SearchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[20]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1753,7 @@ func (x *SearchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
 func (*SearchRequest) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{20}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SearchRequest) GetQuery() string {
@@ -1533,7 +1793,7 @@ type SearchResponse struct {
 
 func (x *SearchResponse) Reset() {
 	*x = SearchResponse{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1805,7 @@ func (x *SearchResponse) String() string {
 func (*SearchResponse) ProtoMessage() {}
 
 func (x *SearchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[21]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1818,7 @@ func (x *SearchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
 func (*SearchResponse) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{21}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SearchResponse) GetHits() []*SearchHit {
@@ -1603,15 +1863,19 @@ type SearchHit struct {
 	Application string       `protobuf:"bytes,8,opt,name=application" json:"application,omitempty"`
 	Version     *VersionName `protobuf:"bytes,9,opt,name=version" json:"version,omitempty"`
 	// A workflow of the partition, and the number of a run; 0: the workflow itself.
-	Workflow      string `protobuf:"bytes,10,opt,name=workflow" json:"workflow,omitempty"`
-	Run           uint64 `protobuf:"varint,11,opt,name=run" json:"run,omitempty"`
+	Workflow string `protobuf:"bytes,10,opt,name=workflow" json:"workflow,omitempty"`
+	Run      uint64 `protobuf:"varint,11,opt,name=run" json:"run,omitempty"`
+	// Of an asset that is a Kubernetes object: the object, as kubectl calls it, where the query does so, too.
+	Object string `protobuf:"bytes,12,opt,name=object" json:"object,omitempty"`
+	// Of a commit: its revision, in full.
+	Revision      string `protobuf:"bytes,13,opt,name=revision" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchHit) Reset() {
 	*x = SearchHit{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1887,7 @@ func (x *SearchHit) String() string {
 func (*SearchHit) ProtoMessage() {}
 
 func (x *SearchHit) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[22]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1900,7 @@ func (x *SearchHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
 func (*SearchHit) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{22}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SearchHit) GetKind() string {
@@ -1716,6 +1980,20 @@ func (x *SearchHit) GetRun() uint64 {
 	return 0
 }
 
+func (x *SearchHit) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *SearchHit) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
 type SearchProblem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
@@ -1726,7 +2004,7 @@ type SearchProblem struct {
 
 func (x *SearchProblem) Reset() {
 	*x = SearchProblem{}
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +2016,7 @@ func (x *SearchProblem) String() string {
 func (*SearchProblem) ProtoMessage() {}
 
 func (x *SearchProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_api_v1_partition_proto_msgTypes[23]
+	mi := &file_lehr_api_v1_partition_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +2029,7 @@ func (x *SearchProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchProblem.ProtoReflect.Descriptor instead.
 func (*SearchProblem) Descriptor() ([]byte, []int) {
-	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{23}
+	return file_lehr_api_v1_partition_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SearchProblem) GetPartition() string {
@@ -1810,7 +2088,28 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
 	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05where\x18\a \x01(\tR\x05where\"]\n" +
+	"\x05where\x18\a \x01(\tR\x05where\",\n" +
+	"\x14ListCalendarsRequest\x12\x14\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"q\n" +
+	"\x15ListCalendarsResponse\x128\n" +
+	"\tcalendars\x18\x01 \x03(\v2\x1a.lehr.api.v1.CheckCalendarR\tcalendars\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x02 \x01(\x05R\n" +
+	"partitions\"\xf1\x01\n" +
+	"\rCheckCalendar\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\tR\x04zone\x12\x14\n" +
+	"\x05where\x18\x03 \x01(\tR\x05where\x122\n" +
+	"\awindows\x18\x04 \x03(\v2\x18.lehr.api.v1.CheckWindowR\awindows\x122\n" +
+	"\afreezes\x18\x05 \x03(\v2\x18.lehr.api.v1.CheckFreezeR\afreezes\x12\x1e\n" +
+	"\n" +
+	"partitions\x18\x06 \x03(\tR\n" +
+	"partitions\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\x87\x01\n" +
+	"\vCheckFreeze\x12.\n" +
+	"\x04from\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"]\n" +
 	"\x13AddPartitionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
@@ -1903,7 +2202,7 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\x04hits\x18\x01 \x03(\v2\x16.lehr.api.v1.SearchHitR\x04hits\x12\x12\n" +
 	"\x04more\x18\x02 \x03(\tR\x04more\x12\x1a\n" +
 	"\bsearched\x18\x03 \x01(\x05R\bsearched\x126\n" +
-	"\bproblems\x18\x04 \x03(\v2\x1a.lehr.api.v1.SearchProblemR\bproblems\"\xbb\x02\n" +
+	"\bproblems\x18\x04 \x03(\v2\x1a.lehr.api.v1.SearchProblemR\bproblems\"\xef\x02\n" +
 	"\tSearchHit\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12\x12\n" +
@@ -1916,17 +2215,20 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\aversion\x18\t \x01(\v2\x18.lehr.api.v1.VersionNameR\aversion\x12\x1a\n" +
 	"\bworkflow\x18\n" +
 	" \x01(\tR\bworkflow\x12\x10\n" +
-	"\x03run\x18\v \x01(\x04R\x03run\"G\n" +
+	"\x03run\x18\v \x01(\x04R\x03run\x12\x16\n" +
+	"\x06object\x18\f \x01(\tR\x06object\x12\x1a\n" +
+	"\brevision\x18\r \x01(\tR\brevision\"G\n" +
 	"\rSearchProblem\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem2\x81\a\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem2\xe3\a\n" +
 	"\x10PartitionService\x12a\n" +
 	"\fAddPartition\x12 .lehr.api.v1.AddPartitionRequest\x1a!.lehr.api.v1.AddPartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02id\x12c\n" +
 	"\x0eListPartitions\x12\".lehr.api.v1.ListPartitionsRequest\x1a#.lehr.api.v1.ListPartitionsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12a\n" +
 	"\fGetPartition\x12 .lehr.api.v1.GetPartitionRequest\x1a!.lehr.api.v1.GetPartitionResponse\"\f\xda\xe4\x19\b\b\x01\x10\x01\x1a\x02id\x12Z\n" +
 	"\vGetOverview\x12\x1f.lehr.api.v1.GetOverviewRequest\x1a .lehr.api.v1.GetOverviewResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12K\n" +
 	"\x06Search\x12\x1a.lehr.api.v1.SearchRequest\x1a\x1b.lehr.api.v1.SearchResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12Z\n" +
-	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
+	"\vListWindows\x12\x1f.lehr.api.v1.ListWindowsRequest\x1a .lehr.api.v1.ListWindowsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12`\n" +
+	"\rListCalendars\x12!.lehr.api.v1.ListCalendarsRequest\x1a\".lehr.api.v1.ListCalendarsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12f\n" +
 	"\x0fGetCommonPolicy\x12#.lehr.api.v1.GetCommonPolicyRequest\x1a$.lehr.api.v1.GetCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12i\n" +
 	"\x10PlanCommonPolicy\x12$.lehr.api.v1.PlanCommonPolicyRequest\x1a%.lehr.api.v1.PlanCommonPolicyResponse\"\b\xda\xe4\x19\x04\b\x05\x10\x02\x12j\n" +
 	"\x0fRemovePartition\x12#.lehr.api.v1.RemovePartitionRequest\x1a$.lehr.api.v1.RemovePartitionResponse\"\f\xda\xe4\x19\b\b\x05\x10\x01\x1a\x02idB%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
@@ -1943,109 +2245,120 @@ func file_lehr_api_v1_partition_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_partition_proto_rawDescData
 }
 
-var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*Partition)(nil),                // 0: lehr.api.v1.Partition
 	(*ListWindowsRequest)(nil),       // 1: lehr.api.v1.ListWindowsRequest
 	(*ListWindowsResponse)(nil),      // 2: lehr.api.v1.ListWindowsResponse
 	(*CheckWindow)(nil),              // 3: lehr.api.v1.CheckWindow
-	(*AddPartitionRequest)(nil),      // 4: lehr.api.v1.AddPartitionRequest
-	(*AddPartitionResponse)(nil),     // 5: lehr.api.v1.AddPartitionResponse
-	(*ListPartitionsRequest)(nil),    // 6: lehr.api.v1.ListPartitionsRequest
-	(*ListPartitionsResponse)(nil),   // 7: lehr.api.v1.ListPartitionsResponse
-	(*GetPartitionRequest)(nil),      // 8: lehr.api.v1.GetPartitionRequest
-	(*GetPartitionResponse)(nil),     // 9: lehr.api.v1.GetPartitionResponse
-	(*RemovePartitionRequest)(nil),   // 10: lehr.api.v1.RemovePartitionRequest
-	(*RemovePartitionResponse)(nil),  // 11: lehr.api.v1.RemovePartitionResponse
-	(*GetCommonPolicyRequest)(nil),   // 12: lehr.api.v1.GetCommonPolicyRequest
-	(*GetCommonPolicyResponse)(nil),  // 13: lehr.api.v1.GetCommonPolicyResponse
-	(*PlanCommonPolicyRequest)(nil),  // 14: lehr.api.v1.PlanCommonPolicyRequest
-	(*PlanCommonPolicyResponse)(nil), // 15: lehr.api.v1.PlanCommonPolicyResponse
-	(*PartitionPolicyChange)(nil),    // 16: lehr.api.v1.PartitionPolicyChange
-	(*GetOverviewRequest)(nil),       // 17: lehr.api.v1.GetOverviewRequest
-	(*GetOverviewResponse)(nil),      // 18: lehr.api.v1.GetOverviewResponse
-	(*PartitionOverview)(nil),        // 19: lehr.api.v1.PartitionOverview
-	(*SearchRequest)(nil),            // 20: lehr.api.v1.SearchRequest
-	(*SearchResponse)(nil),           // 21: lehr.api.v1.SearchResponse
-	(*SearchHit)(nil),                // 22: lehr.api.v1.SearchHit
-	(*SearchProblem)(nil),            // 23: lehr.api.v1.SearchProblem
-	nil,                              // 24: lehr.api.v1.Partition.StatesEntry
-	(*SourceRevision)(nil),           // 25: lehr.api.v1.SourceRevision
-	(*Stop)(nil),                     // 26: lehr.api.v1.Stop
-	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
-	(*Candidate)(nil),                // 28: lehr.api.v1.Candidate
-	(*Finding)(nil),                  // 29: lehr.api.v1.Finding
-	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
-	(*ApprovalRequest)(nil),          // 31: lehr.api.v1.ApprovalRequest
-	(*Rollout)(nil),                  // 32: lehr.api.v1.Rollout
-	(*DeliveredEnvironment)(nil),     // 33: lehr.api.v1.DeliveredEnvironment
-	(*VersionExplanation)(nil),       // 34: lehr.api.v1.VersionExplanation
-	(*Hold)(nil),                     // 35: lehr.api.v1.Hold
-	(*Pin)(nil),                      // 36: lehr.api.v1.Pin
-	(*Override)(nil),                 // 37: lehr.api.v1.Override
-	(*Incarnation)(nil),              // 38: lehr.api.v1.Incarnation
-	(*Push)(nil),                     // 39: lehr.api.v1.Push
-	(*WorkflowRun)(nil),              // 40: lehr.api.v1.WorkflowRun
-	(*VersionName)(nil),              // 41: lehr.api.v1.VersionName
+	(*ListCalendarsRequest)(nil),     // 4: lehr.api.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 5: lehr.api.v1.ListCalendarsResponse
+	(*CheckCalendar)(nil),            // 6: lehr.api.v1.CheckCalendar
+	(*CheckFreeze)(nil),              // 7: lehr.api.v1.CheckFreeze
+	(*AddPartitionRequest)(nil),      // 8: lehr.api.v1.AddPartitionRequest
+	(*AddPartitionResponse)(nil),     // 9: lehr.api.v1.AddPartitionResponse
+	(*ListPartitionsRequest)(nil),    // 10: lehr.api.v1.ListPartitionsRequest
+	(*ListPartitionsResponse)(nil),   // 11: lehr.api.v1.ListPartitionsResponse
+	(*GetPartitionRequest)(nil),      // 12: lehr.api.v1.GetPartitionRequest
+	(*GetPartitionResponse)(nil),     // 13: lehr.api.v1.GetPartitionResponse
+	(*RemovePartitionRequest)(nil),   // 14: lehr.api.v1.RemovePartitionRequest
+	(*RemovePartitionResponse)(nil),  // 15: lehr.api.v1.RemovePartitionResponse
+	(*GetCommonPolicyRequest)(nil),   // 16: lehr.api.v1.GetCommonPolicyRequest
+	(*GetCommonPolicyResponse)(nil),  // 17: lehr.api.v1.GetCommonPolicyResponse
+	(*PlanCommonPolicyRequest)(nil),  // 18: lehr.api.v1.PlanCommonPolicyRequest
+	(*PlanCommonPolicyResponse)(nil), // 19: lehr.api.v1.PlanCommonPolicyResponse
+	(*PartitionPolicyChange)(nil),    // 20: lehr.api.v1.PartitionPolicyChange
+	(*GetOverviewRequest)(nil),       // 21: lehr.api.v1.GetOverviewRequest
+	(*GetOverviewResponse)(nil),      // 22: lehr.api.v1.GetOverviewResponse
+	(*PartitionOverview)(nil),        // 23: lehr.api.v1.PartitionOverview
+	(*SearchRequest)(nil),            // 24: lehr.api.v1.SearchRequest
+	(*SearchResponse)(nil),           // 25: lehr.api.v1.SearchResponse
+	(*SearchHit)(nil),                // 26: lehr.api.v1.SearchHit
+	(*SearchProblem)(nil),            // 27: lehr.api.v1.SearchProblem
+	nil,                              // 28: lehr.api.v1.Partition.StatesEntry
+	(*SourceRevision)(nil),           // 29: lehr.api.v1.SourceRevision
+	(*Stop)(nil),                     // 30: lehr.api.v1.Stop
+	(*timestamppb.Timestamp)(nil),    // 31: google.protobuf.Timestamp
+	(*Candidate)(nil),                // 32: lehr.api.v1.Candidate
+	(*Finding)(nil),                  // 33: lehr.api.v1.Finding
+	(*durationpb.Duration)(nil),      // 34: google.protobuf.Duration
+	(*ApprovalRequest)(nil),          // 35: lehr.api.v1.ApprovalRequest
+	(*Rollout)(nil),                  // 36: lehr.api.v1.Rollout
+	(*DeliveredEnvironment)(nil),     // 37: lehr.api.v1.DeliveredEnvironment
+	(*VersionExplanation)(nil),       // 38: lehr.api.v1.VersionExplanation
+	(*Hold)(nil),                     // 39: lehr.api.v1.Hold
+	(*Pin)(nil),                      // 40: lehr.api.v1.Pin
+	(*Override)(nil),                 // 41: lehr.api.v1.Override
+	(*Incarnation)(nil),              // 42: lehr.api.v1.Incarnation
+	(*Push)(nil),                     // 43: lehr.api.v1.Push
+	(*WorkflowRun)(nil),              // 44: lehr.api.v1.WorkflowRun
+	(*VersionName)(nil),              // 45: lehr.api.v1.VersionName
 }
 var file_lehr_api_v1_partition_proto_depIdxs = []int32{
-	25, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
-	26, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
-	27, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
-	24, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
-	28, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	27, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
+	29, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
+	30, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
+	31, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
+	28, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
+	32, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
+	31, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
 	3,  // 6: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
-	27, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
-	27, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
-	0,  // 9: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	0,  // 10: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
-	0,  // 11: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	27, // 12: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
-	29, // 13: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
-	27, // 14: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
-	29, // 15: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
-	16, // 16: lehr.api.v1.PlanCommonPolicyResponse.partitions:type_name -> lehr.api.v1.PartitionPolicyChange
-	29, // 17: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
-	30, // 18: lehr.api.v1.GetOverviewRequest.ends_within:type_name -> google.protobuf.Duration
-	30, // 19: lehr.api.v1.GetOverviewRequest.happened_within:type_name -> google.protobuf.Duration
-	19, // 20: lehr.api.v1.GetOverviewResponse.partitions:type_name -> lehr.api.v1.PartitionOverview
-	31, // 21: lehr.api.v1.PartitionOverview.requests:type_name -> lehr.api.v1.ApprovalRequest
-	32, // 22: lehr.api.v1.PartitionOverview.rollouts:type_name -> lehr.api.v1.Rollout
-	33, // 23: lehr.api.v1.PartitionOverview.environments:type_name -> lehr.api.v1.DeliveredEnvironment
-	34, // 24: lehr.api.v1.PartitionOverview.awaited:type_name -> lehr.api.v1.VersionExplanation
-	35, // 25: lehr.api.v1.PartitionOverview.holds:type_name -> lehr.api.v1.Hold
-	36, // 26: lehr.api.v1.PartitionOverview.pins:type_name -> lehr.api.v1.Pin
-	37, // 27: lehr.api.v1.PartitionOverview.overrides:type_name -> lehr.api.v1.Override
-	38, // 28: lehr.api.v1.PartitionOverview.incarnations:type_name -> lehr.api.v1.Incarnation
-	39, // 29: lehr.api.v1.PartitionOverview.pushes:type_name -> lehr.api.v1.Push
-	40, // 30: lehr.api.v1.PartitionOverview.runs:type_name -> lehr.api.v1.WorkflowRun
-	22, // 31: lehr.api.v1.SearchResponse.hits:type_name -> lehr.api.v1.SearchHit
-	23, // 32: lehr.api.v1.SearchResponse.problems:type_name -> lehr.api.v1.SearchProblem
-	41, // 33: lehr.api.v1.SearchHit.version:type_name -> lehr.api.v1.VersionName
-	4,  // 34: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	6,  // 35: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	8,  // 36: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	17, // 37: lehr.api.v1.PartitionService.GetOverview:input_type -> lehr.api.v1.GetOverviewRequest
-	20, // 38: lehr.api.v1.PartitionService.Search:input_type -> lehr.api.v1.SearchRequest
-	1,  // 39: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
-	12, // 40: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
-	14, // 41: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
-	10, // 42: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	5,  // 43: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	7,  // 44: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	9,  // 45: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	18, // 46: lehr.api.v1.PartitionService.GetOverview:output_type -> lehr.api.v1.GetOverviewResponse
-	21, // 47: lehr.api.v1.PartitionService.Search:output_type -> lehr.api.v1.SearchResponse
-	2,  // 48: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
-	13, // 49: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
-	15, // 50: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
-	11, // 51: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	43, // [43:52] is the sub-list for method output_type
-	34, // [34:43] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	31, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	31, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	6,  // 9: lehr.api.v1.ListCalendarsResponse.calendars:type_name -> lehr.api.v1.CheckCalendar
+	3,  // 10: lehr.api.v1.CheckCalendar.windows:type_name -> lehr.api.v1.CheckWindow
+	7,  // 11: lehr.api.v1.CheckCalendar.freezes:type_name -> lehr.api.v1.CheckFreeze
+	31, // 12: lehr.api.v1.CheckFreeze.from:type_name -> google.protobuf.Timestamp
+	31, // 13: lehr.api.v1.CheckFreeze.until:type_name -> google.protobuf.Timestamp
+	0,  // 14: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	0,  // 15: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
+	0,  // 16: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
+	31, // 17: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
+	33, // 18: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
+	31, // 19: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
+	33, // 20: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
+	20, // 21: lehr.api.v1.PlanCommonPolicyResponse.partitions:type_name -> lehr.api.v1.PartitionPolicyChange
+	33, // 22: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
+	34, // 23: lehr.api.v1.GetOverviewRequest.ends_within:type_name -> google.protobuf.Duration
+	34, // 24: lehr.api.v1.GetOverviewRequest.happened_within:type_name -> google.protobuf.Duration
+	23, // 25: lehr.api.v1.GetOverviewResponse.partitions:type_name -> lehr.api.v1.PartitionOverview
+	35, // 26: lehr.api.v1.PartitionOverview.requests:type_name -> lehr.api.v1.ApprovalRequest
+	36, // 27: lehr.api.v1.PartitionOverview.rollouts:type_name -> lehr.api.v1.Rollout
+	37, // 28: lehr.api.v1.PartitionOverview.environments:type_name -> lehr.api.v1.DeliveredEnvironment
+	38, // 29: lehr.api.v1.PartitionOverview.awaited:type_name -> lehr.api.v1.VersionExplanation
+	39, // 30: lehr.api.v1.PartitionOverview.holds:type_name -> lehr.api.v1.Hold
+	40, // 31: lehr.api.v1.PartitionOverview.pins:type_name -> lehr.api.v1.Pin
+	41, // 32: lehr.api.v1.PartitionOverview.overrides:type_name -> lehr.api.v1.Override
+	42, // 33: lehr.api.v1.PartitionOverview.incarnations:type_name -> lehr.api.v1.Incarnation
+	43, // 34: lehr.api.v1.PartitionOverview.pushes:type_name -> lehr.api.v1.Push
+	44, // 35: lehr.api.v1.PartitionOverview.runs:type_name -> lehr.api.v1.WorkflowRun
+	26, // 36: lehr.api.v1.SearchResponse.hits:type_name -> lehr.api.v1.SearchHit
+	27, // 37: lehr.api.v1.SearchResponse.problems:type_name -> lehr.api.v1.SearchProblem
+	45, // 38: lehr.api.v1.SearchHit.version:type_name -> lehr.api.v1.VersionName
+	8,  // 39: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	10, // 40: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	12, // 41: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	21, // 42: lehr.api.v1.PartitionService.GetOverview:input_type -> lehr.api.v1.GetOverviewRequest
+	24, // 43: lehr.api.v1.PartitionService.Search:input_type -> lehr.api.v1.SearchRequest
+	1,  // 44: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	4,  // 45: lehr.api.v1.PartitionService.ListCalendars:input_type -> lehr.api.v1.ListCalendarsRequest
+	16, // 46: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
+	18, // 47: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
+	14, // 48: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	9,  // 49: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	11, // 50: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	13, // 51: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	22, // 52: lehr.api.v1.PartitionService.GetOverview:output_type -> lehr.api.v1.GetOverviewResponse
+	25, // 53: lehr.api.v1.PartitionService.Search:output_type -> lehr.api.v1.SearchResponse
+	2,  // 54: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	5,  // 55: lehr.api.v1.PartitionService.ListCalendars:output_type -> lehr.api.v1.ListCalendarsResponse
+	17, // 56: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
+	19, // 57: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
+	15, // 58: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	49, // [49:59] is the sub-list for method output_type
+	39, // [39:49] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }
@@ -2066,7 +2379,7 @@ func file_lehr_api_v1_partition_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_partition_proto_rawDesc), len(file_lehr_api_v1_partition_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -711,10 +711,12 @@ type CreateReleaseRequest struct {
 	Partition string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
 	Line      string                 `protobuf:"bytes,2,opt,name=line" json:"line,omitempty"`
 	// By application: its name in the line's partition, or PARTITION/APPLICATION.
-	Versions      map[string]string         `protobuf:"bytes,3,rep,name=versions" json:"versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Mode          CreateReleaseRequest_Mode `protobuf:"varint,4,opt,name=mode,enum=lehr.api.v1.CreateReleaseRequest_Mode" json:"mode,omitempty"`
-	Reason        string                    `protobuf:"bytes,5,opt,name=reason" json:"reason,omitempty"`
-	DryRun        bool                      `protobuf:"varint,6,opt,name=dry_run,json=dryRun" json:"dry_run,omitempty"`
+	Versions map[string]string         `protobuf:"bytes,3,rep,name=versions" json:"versions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Mode     CreateReleaseRequest_Mode `protobuf:"varint,4,opt,name=mode,enum=lehr.api.v1.CreateReleaseRequest_Mode" json:"mode,omitempty"`
+	Reason   string                    `protobuf:"bytes,5,opt,name=reason" json:"reason,omitempty"`
+	DryRun   bool                      `protobuf:"varint,6,opt,name=dry_run,json=dryRun" json:"dry_run,omitempty"`
+	// Make it though a trial found that it would break something.
+	DespiteTrial  bool `protobuf:"varint,7,opt,name=despite_trial,json=despiteTrial" json:"despite_trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -791,13 +793,21 @@ func (x *CreateReleaseRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *CreateReleaseRequest) GetDespiteTrial() bool {
+	if x != nil {
+		return x.DespiteTrial
+	}
+	return false
+}
+
 type CreateReleaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As it stands right after it was made, or would.
 	Release      *Release         `protobuf:"bytes,1,opt,name=release" json:"release,omitempty"`
 	Environments []string         `protobuf:"bytes,2,rep,name=environments" json:"environments,omitempty"`
 	Effects      []*ReleaseEffect `protobuf:"bytes,3,rep,name=effects" json:"effects,omitempty"`
-	// What will keep it from some environments, as far as it is known now.
+	// What will keep it from some environments, as far as it is known now; what could not be tried; and, of a dry run or
+	// despite the trial, what it would break.
 	Warnings      []string `protobuf:"bytes,4,rep,name=warnings" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1061,14 +1071,15 @@ const file_lehr_api_v1_release_proto_rawDesc = "" +
 	"\fenvironments\x18\x02 \x03(\tR\fenvironments\x120\n" +
 	"\breleases\x18\x03 \x03(\v2\x14.lehr.api.v1.ReleaseR\breleases\x12\x12\n" +
 	"\x04next\x18\x04 \x01(\x05R\x04next\x12\x14\n" +
-	"\x05lines\x18\x05 \x03(\tR\x05lines\"\x81\x03\n" +
+	"\x05lines\x18\x05 \x03(\tR\x05lines\"\xa6\x03\n" +
 	"\x14CreateReleaseRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\tR\x04line\x12K\n" +
 	"\bversions\x18\x03 \x03(\v2/.lehr.api.v1.CreateReleaseRequest.VersionsEntryR\bversions\x12:\n" +
 	"\x04mode\x18\x04 \x01(\x0e2&.lehr.api.v1.CreateReleaseRequest.ModeR\x04mode\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\x1a;\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\x12#\n" +
+	"\rdespite_trial\x18\a \x01(\bR\fdespiteTrial\x1a;\n" +
 	"\rVersionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +

@@ -1011,7 +1011,10 @@ type RolloutVerdict struct {
 	At      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at" json:"at,omitempty"`
 	Metrics []*RolloutMetric       `protobuf:"bytes,6,rep,name=metrics" json:"metrics,omitempty"`
 	// The name of the record with the raw data, for GetJudgement; empty: there is none.
-	Record        string `protobuf:"bytes,7,opt,name=record" json:"record,omitempty"`
+	Record string `protobuf:"bytes,7,opt,name=record" json:"record,omitempty"`
+	// When it began anew after it had found what is bad, as its retries allow, and what that was; unset: it did not.
+	Restarted     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=restarted" json:"restarted,omitempty"`
+	Found         string                 `protobuf:"bytes,9,opt,name=found" json:"found,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,6 +1094,20 @@ func (x *RolloutVerdict) GetMetrics() []*RolloutMetric {
 func (x *RolloutVerdict) GetRecord() string {
 	if x != nil {
 		return x.Record
+	}
+	return ""
+}
+
+func (x *RolloutVerdict) GetRestarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Restarted
+	}
+	return nil
+}
+
+func (x *RolloutVerdict) GetFound() string {
+	if x != nil {
+		return x.Found
 	}
 	return ""
 }
@@ -2519,7 +2536,7 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x05asset\x18\x01 \x01(\tR\x05asset\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x123\n" +
 	"\ahealthy\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\ahealthy\x12-\n" +
-	"\x04soak\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04soak\"\xf0\x01\n" +
+	"\x04soak\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04soak\"\xc0\x02\n" +
 	"\x0eRolloutVerdict\x12\x1e\n" +
 	"\n" +
 	"validation\x18\x01 \x01(\tR\n" +
@@ -2529,7 +2546,9 @@ const file_lehr_api_v1_rollout_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12*\n" +
 	"\x02at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x124\n" +
 	"\ametrics\x18\x06 \x03(\v2\x1a.lehr.api.v1.RolloutMetricR\ametrics\x12\x16\n" +
-	"\x06record\x18\a \x01(\tR\x06record\"\x87\x01\n" +
+	"\x06record\x18\a \x01(\tR\x06record\x128\n" +
+	"\trestarted\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\trestarted\x12\x14\n" +
+	"\x05found\x18\t \x01(\tR\x05found\"\x87\x01\n" +
 	"\rRolloutMetric\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x16\n" +
@@ -2709,45 +2728,46 @@ var file_lehr_api_v1_rollout_proto_depIdxs = []int32{
 	32, // 20: lehr.api.v1.RolloutAsset.soak:type_name -> google.protobuf.Duration
 	29, // 21: lehr.api.v1.RolloutVerdict.at:type_name -> google.protobuf.Timestamp
 	10, // 22: lehr.api.v1.RolloutVerdict.metrics:type_name -> lehr.api.v1.RolloutMetric
-	29, // 23: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
-	29, // 24: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
-	30, // 25: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
-	30, // 26: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
-	29, // 27: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
-	2,  // 28: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
-	3,  // 29: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
-	2,  // 30: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	2,  // 31: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	13, // 32: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	2,  // 33: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	13, // 34: lehr.api.v1.VoteOnStageResponse.order:type_name -> lehr.api.v1.RolloutOrder
-	2,  // 35: lehr.api.v1.VoteOnStageResponse.rollout:type_name -> lehr.api.v1.Rollout
-	32, // 36: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
-	2,  // 37: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
-	28, // 38: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
-	32, // 39: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
-	29, // 40: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
-	14, // 41: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
-	16, // 42: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
-	18, // 43: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
-	20, // 44: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
-	0,  // 45: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
-	26, // 46: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
-	22, // 47: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
-	24, // 48: lehr.api.v1.RolloutService.VoteOnStage:input_type -> lehr.api.v1.VoteOnStageRequest
-	15, // 49: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
-	17, // 50: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
-	19, // 51: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
-	21, // 52: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
-	1,  // 53: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
-	27, // 54: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
-	23, // 55: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
-	25, // 56: lehr.api.v1.RolloutService.VoteOnStage:output_type -> lehr.api.v1.VoteOnStageResponse
-	49, // [49:57] is the sub-list for method output_type
-	41, // [41:49] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	29, // 23: lehr.api.v1.RolloutVerdict.restarted:type_name -> google.protobuf.Timestamp
+	29, // 24: lehr.api.v1.RolloutEdit.at:type_name -> google.protobuf.Timestamp
+	29, // 25: lehr.api.v1.RolloutEvent.at:type_name -> google.protobuf.Timestamp
+	30, // 26: lehr.api.v1.RolloutEvent.by:type_name -> lehr.api.v1.Actor
+	30, // 27: lehr.api.v1.RolloutOrder.by:type_name -> lehr.api.v1.Actor
+	29, // 28: lehr.api.v1.RolloutOrder.at:type_name -> google.protobuf.Timestamp
+	2,  // 29: lehr.api.v1.ListRolloutsResponse.rollouts:type_name -> lehr.api.v1.Rollout
+	3,  // 30: lehr.api.v1.ListRunsResponse.runs:type_name -> lehr.api.v1.RolloutRun
+	2,  // 31: lehr.api.v1.GetRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	2,  // 32: lehr.api.v1.WatchRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	13, // 33: lehr.api.v1.OrderRolloutResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 34: lehr.api.v1.OrderRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	13, // 35: lehr.api.v1.VoteOnStageResponse.order:type_name -> lehr.api.v1.RolloutOrder
+	2,  // 36: lehr.api.v1.VoteOnStageResponse.rollout:type_name -> lehr.api.v1.Rollout
+	32, // 37: lehr.api.v1.PlanRolloutRequest.takes:type_name -> google.protobuf.Duration
+	2,  // 38: lehr.api.v1.PlanRolloutResponse.rollout:type_name -> lehr.api.v1.Rollout
+	28, // 39: lehr.api.v1.PlanRolloutResponse.steps:type_name -> lehr.api.v1.RolloutStep
+	32, // 40: lehr.api.v1.PlanRolloutResponse.takes:type_name -> google.protobuf.Duration
+	29, // 41: lehr.api.v1.RolloutStep.at:type_name -> google.protobuf.Timestamp
+	14, // 42: lehr.api.v1.RolloutService.ListRollouts:input_type -> lehr.api.v1.ListRolloutsRequest
+	16, // 43: lehr.api.v1.RolloutService.ListRuns:input_type -> lehr.api.v1.ListRunsRequest
+	18, // 44: lehr.api.v1.RolloutService.GetRollout:input_type -> lehr.api.v1.GetRolloutRequest
+	20, // 45: lehr.api.v1.RolloutService.WatchRollout:input_type -> lehr.api.v1.WatchRolloutRequest
+	0,  // 46: lehr.api.v1.RolloutService.GetJudgement:input_type -> lehr.api.v1.GetJudgementRequest
+	26, // 47: lehr.api.v1.RolloutService.PlanRollout:input_type -> lehr.api.v1.PlanRolloutRequest
+	22, // 48: lehr.api.v1.RolloutService.OrderRollout:input_type -> lehr.api.v1.OrderRolloutRequest
+	24, // 49: lehr.api.v1.RolloutService.VoteOnStage:input_type -> lehr.api.v1.VoteOnStageRequest
+	15, // 50: lehr.api.v1.RolloutService.ListRollouts:output_type -> lehr.api.v1.ListRolloutsResponse
+	17, // 51: lehr.api.v1.RolloutService.ListRuns:output_type -> lehr.api.v1.ListRunsResponse
+	19, // 52: lehr.api.v1.RolloutService.GetRollout:output_type -> lehr.api.v1.GetRolloutResponse
+	21, // 53: lehr.api.v1.RolloutService.WatchRollout:output_type -> lehr.api.v1.WatchRolloutResponse
+	1,  // 54: lehr.api.v1.RolloutService.GetJudgement:output_type -> lehr.api.v1.GetJudgementResponse
+	27, // 55: lehr.api.v1.RolloutService.PlanRollout:output_type -> lehr.api.v1.PlanRolloutResponse
+	23, // 56: lehr.api.v1.RolloutService.OrderRollout:output_type -> lehr.api.v1.OrderRolloutResponse
+	25, // 57: lehr.api.v1.RolloutService.VoteOnStage:output_type -> lehr.api.v1.VoteOnStageResponse
+	50, // [50:58] is the sub-list for method output_type
+	42, // [42:50] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_rollout_proto_init() }

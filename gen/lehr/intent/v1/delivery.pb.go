@@ -706,7 +706,10 @@ type DeliveryEnvironment struct {
 	InRepository bool `protobuf:"varint,16,opt,name=in_repository,json=inRepository" json:"in_repository,omitempty"`
 	// The git host, by the name that the operator gave it, at which a version comes by a pull or
 	// merge request on which people decide; empty: by a commit to the branch.
-	PullRequest   string `protobuf:"bytes,17,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	PullRequest string `protobuf:"bytes,17,opt,name=pull_request,json=pullRequest" json:"pull_request,omitempty"`
+	// It is a task: its assets are programs that run once for a version, and not a place that has one.
+	// Unset: it is an environment.
+	Task          *DeliveryTask `protobuf:"bytes,18,opt,name=task" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -860,6 +863,78 @@ func (x *DeliveryEnvironment) GetPullRequest() string {
 	return ""
 }
 
+func (x *DeliveryEnvironment) GetTask() *DeliveryTask {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+// DeliveryTask says when a task runs. With neither list it runs before the environments whose
+// constraints name it.
+type DeliveryTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// It runs for a version once that is good in all of these, and verified.
+	After []string `protobuf:"bytes,1,rep,name=after" json:"after,omitempty"`
+	// It runs for a version that failed in one of these, or was found bad there.
+	OnFailure []string `protobuf:"bytes,2,rep,name=on_failure,json=onFailure" json:"on_failure,omitempty"`
+	// The field, as JSON Pointer, that gets the parameters of a run as an object; empty: none does.
+	ParametersPointer string `protobuf:"bytes,3,opt,name=parameters_pointer,json=parametersPointer" json:"parameters_pointer,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *DeliveryTask) Reset() {
+	*x = DeliveryTask{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeliveryTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeliveryTask) ProtoMessage() {}
+
+func (x *DeliveryTask) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeliveryTask.ProtoReflect.Descriptor instead.
+func (*DeliveryTask) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DeliveryTask) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *DeliveryTask) GetOnFailure() []string {
+	if x != nil {
+		return x.OnFailure
+	}
+	return nil
+}
+
+func (x *DeliveryTask) GetParametersPointer() string {
+	if x != nil {
+		return x.ParametersPointer
+	}
+	return ""
+}
+
 // DeliveryVerification is run against an environment once it has converged. While it runs, nothing
 // is pushed to the environment's assets.
 type DeliveryVerification struct {
@@ -880,7 +955,7 @@ type DeliveryVerification struct {
 
 func (x *DeliveryVerification) Reset() {
 	*x = DeliveryVerification{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +967,7 @@ func (x *DeliveryVerification) String() string {
 func (*DeliveryVerification) ProtoMessage() {}
 
 func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[6]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +980,7 @@ func (x *DeliveryVerification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryVerification.ProtoReflect.Descriptor instead.
 func (*DeliveryVerification) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{6}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeliveryVerification) GetName() string {
@@ -997,7 +1072,7 @@ type DeliveryAnalysis struct {
 
 func (x *DeliveryAnalysis) Reset() {
 	*x = DeliveryAnalysis{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1084,7 @@ func (x *DeliveryAnalysis) String() string {
 func (*DeliveryAnalysis) ProtoMessage() {}
 
 func (x *DeliveryAnalysis) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[7]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1097,7 @@ func (x *DeliveryAnalysis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryAnalysis.ProtoReflect.Descriptor instead.
 func (*DeliveryAnalysis) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{7}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeliveryAnalysis) GetValidation() string {
@@ -1055,6 +1130,8 @@ type DeliveryConstraint struct {
 	//	*DeliveryConstraint_Asked
 	//	*DeliveryConstraint_Released
 	//	*DeliveryConstraint_Lag
+	//	*DeliveryConstraint_Completed
+	//	*DeliveryConstraint_Demanded
 	Kind isDeliveryConstraint_Kind `protobuf_oneof:"kind"`
 	// It holds what goes back as well.
 	Rollbacks bool `protobuf:"varint,20,opt,name=rollbacks" json:"rollbacks,omitempty"`
@@ -1066,7 +1143,7 @@ type DeliveryConstraint struct {
 
 func (x *DeliveryConstraint) Reset() {
 	*x = DeliveryConstraint{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1155,7 @@ func (x *DeliveryConstraint) String() string {
 func (*DeliveryConstraint) ProtoMessage() {}
 
 func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[8]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1168,7 @@ func (x *DeliveryConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliveryConstraint.ProtoReflect.Descriptor instead.
 func (*DeliveryConstraint) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{8}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeliveryConstraint) GetName() string {
@@ -1198,6 +1275,24 @@ func (x *DeliveryConstraint) GetLag() *VersionLag {
 	return nil
 }
 
+func (x *DeliveryConstraint) GetCompleted() *CompletedTask {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryConstraint_Completed); ok {
+			return x.Completed
+		}
+	}
+	return nil
+}
+
+func (x *DeliveryConstraint) GetDemanded() *DemandedRun {
+	if x != nil {
+		if x, ok := x.Kind.(*DeliveryConstraint_Demanded); ok {
+			return x.Demanded
+		}
+	}
+	return nil
+}
+
 func (x *DeliveryConstraint) GetRollbacks() bool {
 	if x != nil {
 		return x.Rollbacks
@@ -1257,6 +1352,15 @@ type DeliveryConstraint_Lag struct {
 	Lag *VersionLag `protobuf:"bytes,11,opt,name=lag,oneof"`
 }
 
+type DeliveryConstraint_Completed struct {
+	Completed *CompletedTask `protobuf:"bytes,12,opt,name=completed,oneof"`
+}
+
+type DeliveryConstraint_Demanded struct {
+	// Of tasks, the first constraint of each. No file names it.
+	Demanded *DemandedRun `protobuf:"bytes,13,opt,name=demanded,oneof"`
+}
+
 func (*DeliveryConstraint_DependsOn) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Judgement) isDeliveryConstraint_Kind() {}
@@ -1277,6 +1381,10 @@ func (*DeliveryConstraint_Released) isDeliveryConstraint_Kind() {}
 
 func (*DeliveryConstraint_Lag) isDeliveryConstraint_Kind() {}
 
+func (*DeliveryConstraint_Completed) isDeliveryConstraint_Kind() {}
+
+func (*DeliveryConstraint_Demanded) isDeliveryConstraint_Kind() {}
+
 // DependsOn lets in what other environments had and were well with.
 type DependsOn struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1291,7 +1399,7 @@ type DependsOn struct {
 
 func (x *DependsOn) Reset() {
 	*x = DependsOn{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1411,7 @@ func (x *DependsOn) String() string {
 func (*DependsOn) ProtoMessage() {}
 
 func (x *DependsOn) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[9]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1424,7 @@ func (x *DependsOn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependsOn.ProtoReflect.Descriptor instead.
 func (*DependsOn) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{9}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DependsOn) GetEnvironments() []string {
@@ -1356,7 +1464,7 @@ type Judgement struct {
 
 func (x *Judgement) Reset() {
 	*x = Judgement{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1476,7 @@ func (x *Judgement) String() string {
 func (*Judgement) ProtoMessage() {}
 
 func (x *Judgement) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[10]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1489,7 @@ func (x *Judgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Judgement.ProtoReflect.Descriptor instead.
 func (*Judgement) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{10}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Judgement) GetQuorum() uint32 {
@@ -1417,7 +1525,7 @@ type AllowedTimes struct {
 
 func (x *AllowedTimes) Reset() {
 	*x = AllowedTimes{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1537,7 @@ func (x *AllowedTimes) String() string {
 func (*AllowedTimes) ProtoMessage() {}
 
 func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[11]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1550,7 @@ func (x *AllowedTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllowedTimes.ProtoReflect.Descriptor instead.
 func (*AllowedTimes) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{11}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AllowedTimes) GetCalendar() *Calendar {
@@ -1471,7 +1579,7 @@ type DeliverySoak struct {
 
 func (x *DeliverySoak) Reset() {
 	*x = DeliverySoak{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1591,7 @@ func (x *DeliverySoak) String() string {
 func (*DeliverySoak) ProtoMessage() {}
 
 func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[12]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1604,7 @@ func (x *DeliverySoak) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverySoak.ProtoReflect.Descriptor instead.
 func (*DeliverySoak) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{12}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeliverySoak) GetEnvironments() []string {
@@ -1523,7 +1631,7 @@ type VersionAge struct {
 
 func (x *VersionAge) Reset() {
 	*x = VersionAge{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1643,7 @@ func (x *VersionAge) String() string {
 func (*VersionAge) ProtoMessage() {}
 
 func (x *VersionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[13]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1656,7 @@ func (x *VersionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionAge.ProtoReflect.Descriptor instead.
 func (*VersionAge) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{13}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VersionAge) GetAge() *durationpb.Duration {
@@ -1568,7 +1676,7 @@ type DeniedVersions struct {
 
 func (x *DeniedVersions) Reset() {
 	*x = DeniedVersions{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1688,7 @@ func (x *DeniedVersions) String() string {
 func (*DeniedVersions) ProtoMessage() {}
 
 func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[14]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1701,7 @@ func (x *DeniedVersions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersions.ProtoReflect.Descriptor instead.
 func (*DeniedVersions) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{14}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeniedVersions) GetEntries() []*DeniedVersion {
@@ -1617,7 +1725,7 @@ type DeniedVersion struct {
 
 func (x *DeniedVersion) Reset() {
 	*x = DeniedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1737,7 @@ func (x *DeniedVersion) String() string {
 func (*DeniedVersion) ProtoMessage() {}
 
 func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[15]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1750,7 @@ func (x *DeniedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeniedVersion.ProtoReflect.Descriptor instead.
 func (*DeniedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{15}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeniedVersion) GetWhat() isDeniedVersion_What {
@@ -1704,7 +1812,7 @@ type ReleasedVersion struct {
 
 func (x *ReleasedVersion) Reset() {
 	*x = ReleasedVersion{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1824,7 @@ func (x *ReleasedVersion) String() string {
 func (*ReleasedVersion) ProtoMessage() {}
 
 func (x *ReleasedVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[16]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1837,7 @@ func (x *ReleasedVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasedVersion.ProtoReflect.Descriptor instead.
 func (*ReleasedVersion) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{16}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{17}
 }
 
 // VersionLag lets in versions that are not too far ahead of what other environments have.
@@ -1745,7 +1853,7 @@ type VersionLag struct {
 
 func (x *VersionLag) Reset() {
 	*x = VersionLag{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1865,7 @@ func (x *VersionLag) String() string {
 func (*VersionLag) ProtoMessage() {}
 
 func (x *VersionLag) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[17]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1878,7 @@ func (x *VersionLag) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VersionLag.ProtoReflect.Descriptor instead.
 func (*VersionLag) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{17}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VersionLag) GetEnvironments() []string {
@@ -1787,6 +1895,90 @@ func (x *VersionLag) GetAtMost() uint32 {
 	return 0
 }
 
+// CompletedTask lets in versions for which a task has ended well. The task runs for a version once
+// the constraints above this one let that in.
+type CompletedTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task, or an entry of the file that several were made of.
+	Task          string `protobuf:"bytes,1,opt,name=task" json:"task,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompletedTask) Reset() {
+	*x = CompletedTask{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompletedTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompletedTask) ProtoMessage() {}
+
+func (x *CompletedTask) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompletedTask.ProtoReflect.Descriptor instead.
+func (*CompletedTask) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CompletedTask) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+// DemandedRun lets in versions for which a task is to run.
+type DemandedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DemandedRun) Reset() {
+	*x = DemandedRun{}
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DemandedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DemandedRun) ProtoMessage() {}
+
+func (x *DemandedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DemandedRun.ProtoReflect.Descriptor instead.
+func (*DemandedRun) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{20}
+}
+
 // OutsideVerdict lets in what was found good elsewhere: a verification, an analysis of
 // canaries, a plugin.
 type OutsideVerdict struct {
@@ -1799,7 +1991,7 @@ type OutsideVerdict struct {
 
 func (x *OutsideVerdict) Reset() {
 	*x = OutsideVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2003,7 @@ func (x *OutsideVerdict) String() string {
 func (*OutsideVerdict) ProtoMessage() {}
 
 func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[18]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2016,7 @@ func (x *OutsideVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutsideVerdict.ProtoReflect.Descriptor instead.
 func (*OutsideVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{18}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OutsideVerdict) GetExpires() *durationpb.Duration {
@@ -1856,7 +2048,7 @@ type AskedVerdict struct {
 
 func (x *AskedVerdict) Reset() {
 	*x = AskedVerdict{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2060,7 @@ func (x *AskedVerdict) String() string {
 func (*AskedVerdict) ProtoMessage() {}
 
 func (x *AskedVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[19]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2073,7 @@ func (x *AskedVerdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskedVerdict.ProtoReflect.Descriptor instead.
 func (*AskedVerdict) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{19}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AskedVerdict) GetAsk() isAskedVerdict_Ask {
@@ -1982,7 +2174,7 @@ type PromotionGrant struct {
 
 func (x *PromotionGrant) Reset() {
 	*x = PromotionGrant{}
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2186,7 @@ func (x *PromotionGrant) String() string {
 func (*PromotionGrant) ProtoMessage() {}
 
 func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_delivery_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2199,7 @@ func (x *PromotionGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotionGrant.ProtoReflect.Descriptor instead.
 func (*PromotionGrant) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_delivery_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PromotionGrant) GetPartition() string {
@@ -2099,7 +2291,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\aBY_DATE\x10\x03\x12\x0e\n" +
 	"\n" +
 	"BY_CREATED\x10\x04\x12\f\n" +
-	"\bBY_BUILD\x10\x05\"\x8a\a\n" +
+	"\bBY_BUILD\x10\x05\"\xbc\a\n" +
 	"\x13DeliveryEnvironment\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\tR\tpartition\x12#\n" +
@@ -2121,13 +2313,19 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x04runs\x18\x0f \x03(\v2$.lehr.intent.v1.DeliveryVerificationB\b\xbaH\x05\x92\x01\x02\x10\n" +
 	"R\x04runs\x12#\n" +
 	"\rin_repository\x18\x10 \x01(\bR\finRepository\x12*\n" +
-	"\fpull_request\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\",\n" +
+	"\fpull_request\x18\x11 \x01(\tB\a\xbaH\x04r\x02\x18dR\vpullRequest\x120\n" +
+	"\x04task\x18\x12 \x01(\v2\x1c.lehr.intent.v1.DeliveryTaskR\x04task\",\n" +
 	"\x05OnBad\x12\x12\n" +
 	"\x0eON_BAD_GO_BACK\x10\x00\x12\x0f\n" +
 	"\vON_BAD_STAY\x10\x01\"/\n" +
 	"\x05Newer\x12\x14\n" +
 	"\x10NEWER_SUPERSEDES\x10\x00\x12\x10\n" +
-	"\fNEWER_QUEUES\x10\x01\"\xa0\x02\n" +
+	"\fNEWER_QUEUES\x10\x01\"|\n" +
+	"\fDeliveryTask\x12\x14\n" +
+	"\x05after\x18\x01 \x03(\tR\x05after\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x02 \x03(\tR\tonFailure\x127\n" +
+	"\x12parameters_pointer\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x11parametersPointer\"\xa0\x02\n" +
 	"\x14DeliveryVerification\x12\x1b\n" +
 	"\x04name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04name\x127\n" +
 	"\acommand\x18\x02 \x01(\v2\x1b.lehr.intent.v1.CommandLineH\x00R\acommand\x12\x1d\n" +
@@ -2139,7 +2337,7 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
 	"validation\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\n" +
 	"validation\x12\x18\n" +
-	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xc7\x05\n" +
+	"\aagainst\x18\x02 \x01(\tR\aagainst\"\xc1\x06\n" +
 	"\x12DeliveryConstraint\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12:\n" +
 	"\n" +
@@ -2153,7 +2351,9 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\x05asked\x18\t \x01(\v2\x1c.lehr.intent.v1.AskedVerdictH\x00R\x05asked\x12=\n" +
 	"\breleased\x18\n" +
 	" \x01(\v2\x1f.lehr.intent.v1.ReleasedVersionH\x00R\breleased\x12.\n" +
-	"\x03lag\x18\v \x01(\v2\x1a.lehr.intent.v1.VersionLagH\x00R\x03lag\x12\x1c\n" +
+	"\x03lag\x18\v \x01(\v2\x1a.lehr.intent.v1.VersionLagH\x00R\x03lag\x12=\n" +
+	"\tcompleted\x18\f \x01(\v2\x1d.lehr.intent.v1.CompletedTaskH\x00R\tcompleted\x129\n" +
+	"\bdemanded\x18\r \x01(\v2\x1b.lehr.intent.v1.DemandedRunH\x00R\bdemanded\x12\x1c\n" +
 	"\trollbacks\x18\x14 \x01(\bR\trollbacks\x12(\n" +
 	"\x10passed_by_hotfix\x18\x15 \x01(\bR\x0epassedByHotfixB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"\x88\x01\n" +
@@ -2186,7 +2386,10 @@ const file_lehr_intent_v1_delivery_proto_rawDesc = "" +
 	"\n" +
 	"VersionLag\x12,\n" +
 	"\fenvironments\x18\x01 \x03(\tB\b\xbaH\x05\x92\x01\x02\b\x01R\fenvironments\x12!\n" +
-	"\aat_most\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x06atMost\"O\n" +
+	"\aat_most\x18\x02 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\x06atMost\",\n" +
+	"\rCompletedTask\x12\x1b\n" +
+	"\x04task\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x04task\"\r\n" +
+	"\vDemandedRun\"O\n" +
 	"\x0eOutsideVerdict\x12=\n" +
 	"\aexpires\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x02*\x00R\aexpires\"\xe1\x02\n" +
 	"\fAskedVerdict\x12 \n" +
@@ -2220,7 +2423,7 @@ func file_lehr_intent_v1_delivery_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_delivery_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_lehr_intent_v1_delivery_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(ReleaseLine_Mode)(0),          // 0: lehr.intent.v1.ReleaseLine.Mode
 	(VersionOrder_By)(0),           // 1: lehr.intent.v1.VersionOrder.By
@@ -2232,24 +2435,27 @@ var file_lehr_intent_v1_delivery_proto_goTypes = []any{
 	(*EnvironmentSelector)(nil),    // 7: lehr.intent.v1.EnvironmentSelector
 	(*VersionOrder)(nil),           // 8: lehr.intent.v1.VersionOrder
 	(*DeliveryEnvironment)(nil),    // 9: lehr.intent.v1.DeliveryEnvironment
-	(*DeliveryVerification)(nil),   // 10: lehr.intent.v1.DeliveryVerification
-	(*DeliveryAnalysis)(nil),       // 11: lehr.intent.v1.DeliveryAnalysis
-	(*DeliveryConstraint)(nil),     // 12: lehr.intent.v1.DeliveryConstraint
-	(*DependsOn)(nil),              // 13: lehr.intent.v1.DependsOn
-	(*Judgement)(nil),              // 14: lehr.intent.v1.Judgement
-	(*AllowedTimes)(nil),           // 15: lehr.intent.v1.AllowedTimes
-	(*DeliverySoak)(nil),           // 16: lehr.intent.v1.DeliverySoak
-	(*VersionAge)(nil),             // 17: lehr.intent.v1.VersionAge
-	(*DeniedVersions)(nil),         // 18: lehr.intent.v1.DeniedVersions
-	(*DeniedVersion)(nil),          // 19: lehr.intent.v1.DeniedVersion
-	(*ReleasedVersion)(nil),        // 20: lehr.intent.v1.ReleasedVersion
-	(*VersionLag)(nil),             // 21: lehr.intent.v1.VersionLag
-	(*OutsideVerdict)(nil),         // 22: lehr.intent.v1.OutsideVerdict
-	(*AskedVerdict)(nil),           // 23: lehr.intent.v1.AskedVerdict
-	(*PromotionGrant)(nil),         // 24: lehr.intent.v1.PromotionGrant
-	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
-	(*CommandLine)(nil),            // 26: lehr.intent.v1.CommandLine
-	(*Calendar)(nil),               // 27: lehr.intent.v1.Calendar
+	(*DeliveryTask)(nil),           // 10: lehr.intent.v1.DeliveryTask
+	(*DeliveryVerification)(nil),   // 11: lehr.intent.v1.DeliveryVerification
+	(*DeliveryAnalysis)(nil),       // 12: lehr.intent.v1.DeliveryAnalysis
+	(*DeliveryConstraint)(nil),     // 13: lehr.intent.v1.DeliveryConstraint
+	(*DependsOn)(nil),              // 14: lehr.intent.v1.DependsOn
+	(*Judgement)(nil),              // 15: lehr.intent.v1.Judgement
+	(*AllowedTimes)(nil),           // 16: lehr.intent.v1.AllowedTimes
+	(*DeliverySoak)(nil),           // 17: lehr.intent.v1.DeliverySoak
+	(*VersionAge)(nil),             // 18: lehr.intent.v1.VersionAge
+	(*DeniedVersions)(nil),         // 19: lehr.intent.v1.DeniedVersions
+	(*DeniedVersion)(nil),          // 20: lehr.intent.v1.DeniedVersion
+	(*ReleasedVersion)(nil),        // 21: lehr.intent.v1.ReleasedVersion
+	(*VersionLag)(nil),             // 22: lehr.intent.v1.VersionLag
+	(*CompletedTask)(nil),          // 23: lehr.intent.v1.CompletedTask
+	(*DemandedRun)(nil),            // 24: lehr.intent.v1.DemandedRun
+	(*OutsideVerdict)(nil),         // 25: lehr.intent.v1.OutsideVerdict
+	(*AskedVerdict)(nil),           // 26: lehr.intent.v1.AskedVerdict
+	(*PromotionGrant)(nil),         // 27: lehr.intent.v1.PromotionGrant
+	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
+	(*CommandLine)(nil),            // 29: lehr.intent.v1.CommandLine
+	(*Calendar)(nil),               // 30: lehr.intent.v1.Calendar
 }
 var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	8,  // 0: lehr.intent.v1.Delivery.order:type_name -> lehr.intent.v1.VersionOrder
@@ -2258,40 +2464,43 @@ var file_lehr_intent_v1_delivery_proto_depIdxs = []int32{
 	6,  // 3: lehr.intent.v1.ReleaseLine.order:type_name -> lehr.intent.v1.ReleaseOrder
 	0,  // 4: lehr.intent.v1.ReleaseLine.mode:type_name -> lehr.intent.v1.ReleaseLine.Mode
 	1,  // 5: lehr.intent.v1.VersionOrder.by:type_name -> lehr.intent.v1.VersionOrder.By
-	12, // 6: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
+	13, // 6: lehr.intent.v1.DeliveryEnvironment.constraints:type_name -> lehr.intent.v1.DeliveryConstraint
 	2,  // 7: lehr.intent.v1.DeliveryEnvironment.on_bad:type_name -> lehr.intent.v1.DeliveryEnvironment.OnBad
 	3,  // 8: lehr.intent.v1.DeliveryEnvironment.newer:type_name -> lehr.intent.v1.DeliveryEnvironment.Newer
-	25, // 9: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
-	10, // 10: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
-	26, // 11: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
-	11, // 12: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
-	25, // 13: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
-	13, // 14: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
-	14, // 15: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
-	15, // 16: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
-	16, // 17: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
-	17, // 18: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
-	18, // 19: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
-	22, // 20: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
-	23, // 21: lehr.intent.v1.DeliveryConstraint.asked:type_name -> lehr.intent.v1.AskedVerdict
-	20, // 22: lehr.intent.v1.DeliveryConstraint.released:type_name -> lehr.intent.v1.ReleasedVersion
-	21, // 23: lehr.intent.v1.DeliveryConstraint.lag:type_name -> lehr.intent.v1.VersionLag
-	25, // 24: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
-	25, // 25: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
-	27, // 26: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
-	25, // 27: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
-	25, // 28: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
-	19, // 29: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
-	25, // 30: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
-	26, // 31: lehr.intent.v1.AskedVerdict.command:type_name -> lehr.intent.v1.CommandLine
-	25, // 32: lehr.intent.v1.AskedVerdict.timeout:type_name -> google.protobuf.Duration
-	25, // 33: lehr.intent.v1.AskedVerdict.every:type_name -> google.protobuf.Duration
-	25, // 34: lehr.intent.v1.AskedVerdict.expires:type_name -> google.protobuf.Duration
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	28, // 9: lehr.intent.v1.DeliveryEnvironment.retry:type_name -> google.protobuf.Duration
+	11, // 10: lehr.intent.v1.DeliveryEnvironment.runs:type_name -> lehr.intent.v1.DeliveryVerification
+	10, // 11: lehr.intent.v1.DeliveryEnvironment.task:type_name -> lehr.intent.v1.DeliveryTask
+	29, // 12: lehr.intent.v1.DeliveryVerification.command:type_name -> lehr.intent.v1.CommandLine
+	12, // 13: lehr.intent.v1.DeliveryVerification.analysis:type_name -> lehr.intent.v1.DeliveryAnalysis
+	28, // 14: lehr.intent.v1.DeliveryVerification.timeout:type_name -> google.protobuf.Duration
+	14, // 15: lehr.intent.v1.DeliveryConstraint.depends_on:type_name -> lehr.intent.v1.DependsOn
+	15, // 16: lehr.intent.v1.DeliveryConstraint.judgement:type_name -> lehr.intent.v1.Judgement
+	16, // 17: lehr.intent.v1.DeliveryConstraint.times:type_name -> lehr.intent.v1.AllowedTimes
+	17, // 18: lehr.intent.v1.DeliveryConstraint.soak:type_name -> lehr.intent.v1.DeliverySoak
+	18, // 19: lehr.intent.v1.DeliveryConstraint.age:type_name -> lehr.intent.v1.VersionAge
+	19, // 20: lehr.intent.v1.DeliveryConstraint.deny:type_name -> lehr.intent.v1.DeniedVersions
+	25, // 21: lehr.intent.v1.DeliveryConstraint.outside:type_name -> lehr.intent.v1.OutsideVerdict
+	26, // 22: lehr.intent.v1.DeliveryConstraint.asked:type_name -> lehr.intent.v1.AskedVerdict
+	21, // 23: lehr.intent.v1.DeliveryConstraint.released:type_name -> lehr.intent.v1.ReleasedVersion
+	22, // 24: lehr.intent.v1.DeliveryConstraint.lag:type_name -> lehr.intent.v1.VersionLag
+	23, // 25: lehr.intent.v1.DeliveryConstraint.completed:type_name -> lehr.intent.v1.CompletedTask
+	24, // 26: lehr.intent.v1.DeliveryConstraint.demanded:type_name -> lehr.intent.v1.DemandedRun
+	28, // 27: lehr.intent.v1.DependsOn.stable:type_name -> google.protobuf.Duration
+	28, // 28: lehr.intent.v1.Judgement.expires:type_name -> google.protobuf.Duration
+	30, // 29: lehr.intent.v1.AllowedTimes.calendar:type_name -> lehr.intent.v1.Calendar
+	28, // 30: lehr.intent.v1.DeliverySoak.time:type_name -> google.protobuf.Duration
+	28, // 31: lehr.intent.v1.VersionAge.age:type_name -> google.protobuf.Duration
+	20, // 32: lehr.intent.v1.DeniedVersions.entries:type_name -> lehr.intent.v1.DeniedVersion
+	28, // 33: lehr.intent.v1.OutsideVerdict.expires:type_name -> google.protobuf.Duration
+	29, // 34: lehr.intent.v1.AskedVerdict.command:type_name -> lehr.intent.v1.CommandLine
+	28, // 35: lehr.intent.v1.AskedVerdict.timeout:type_name -> google.protobuf.Duration
+	28, // 36: lehr.intent.v1.AskedVerdict.every:type_name -> google.protobuf.Duration
+	28, // 37: lehr.intent.v1.AskedVerdict.expires:type_name -> google.protobuf.Duration
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_delivery_proto_init() }
@@ -2305,12 +2514,12 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*EnvironmentSelector_ByScope)(nil),
 		(*EnvironmentSelector_ByLabel)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[6].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[7].OneofWrappers = []any{
 		(*DeliveryVerification_Command)(nil),
 		(*DeliveryVerification_Http)(nil),
 		(*DeliveryVerification_Analysis)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[8].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[9].OneofWrappers = []any{
 		(*DeliveryConstraint_DependsOn)(nil),
 		(*DeliveryConstraint_Judgement)(nil),
 		(*DeliveryConstraint_Times)(nil),
@@ -2321,12 +2530,14 @@ func file_lehr_intent_v1_delivery_proto_init() {
 		(*DeliveryConstraint_Asked)(nil),
 		(*DeliveryConstraint_Released)(nil),
 		(*DeliveryConstraint_Lag)(nil),
+		(*DeliveryConstraint_Completed)(nil),
+		(*DeliveryConstraint_Demanded)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[15].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[16].OneofWrappers = []any{
 		(*DeniedVersion_Version)(nil),
 		(*DeniedVersion_Commit)(nil),
 	}
-	file_lehr_intent_v1_delivery_proto_msgTypes[19].OneofWrappers = []any{
+	file_lehr_intent_v1_delivery_proto_msgTypes[22].OneofWrappers = []any{
 		(*AskedVerdict_Http)(nil),
 		(*AskedVerdict_Command)(nil),
 		(*AskedVerdict_Plugin)(nil),
@@ -2337,7 +2548,7 @@ func file_lehr_intent_v1_delivery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_delivery_proto_rawDesc), len(file_lehr_intent_v1_delivery_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -386,7 +386,7 @@ func (x ValidationRule_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Severity.Descriptor instead.
 func (ValidationRule_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 0}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 0}
 }
 
 type ValidationRule_Scope int32
@@ -441,7 +441,7 @@ func (x ValidationRule_Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ValidationRule_Scope.Descriptor instead.
 func (ValidationRule_Scope) EnumDescriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20, 1}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21, 1}
 }
 
 // Policy says how a partition is enforced. It is generated from the
@@ -1552,6 +1552,7 @@ type Check struct {
 	//	*Check_Protection
 	//	*Check_Rate
 	//	*Check_Partition
+	//	*Check_Train
 	Kind isCheck_Kind `protobuf_oneof:"kind"`
 	// It holds what goes back to what was before, too. A denylist always does.
 	Rollbacks     bool `protobuf:"varint,13,opt,name=rollbacks" json:"rollbacks,omitempty"`
@@ -1700,6 +1701,15 @@ func (x *Check) GetPartition() *OtherPartition {
 	return nil
 }
 
+func (x *Check) GetTrain() *Train {
+	if x != nil {
+		if x, ok := x.Kind.(*Check_Train); ok {
+			return x.Train
+		}
+	}
+	return nil
+}
+
 func (x *Check) GetRollbacks() bool {
 	if x != nil {
 		return x.Rollbacks
@@ -1751,6 +1761,10 @@ type Check_Partition struct {
 	Partition *OtherPartition `protobuf:"bytes,12,opt,name=partition,oneof"`
 }
 
+type Check_Train struct {
+	Train *Train `protobuf:"bytes,14,opt,name=train,oneof"`
+}
+
 func (*Check_MinAge) isCheck_Kind() {}
 
 func (*Check_Deny) isCheck_Kind() {}
@@ -1770,6 +1784,8 @@ func (*Check_Protection) isCheck_Kind() {}
 func (*Check_Rate) isCheck_Kind() {}
 
 func (*Check_Partition) isCheck_Kind() {}
+
+func (*Check_Train) isCheck_Kind() {}
 
 // MinimumAge waits until the target incarnation was published so long ago.
 type MinimumAge struct {
@@ -2671,6 +2687,71 @@ func (x *OtherPartition) GetInSync() uint32 {
 	return 0
 }
 
+// Train waits while a train of releases is in an environment: from when the
+// environment was given the train's version until all is good with it, and not
+// for longer than a time.
+type Train struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PARTITION/APPLICATION.
+	Application string `protobuf:"bytes,1,opt,name=application" json:"application,omitempty"`
+	// It is in the check's own partition.
+	Environment   string               `protobuf:"bytes,2,opt,name=environment" json:"environment,omitempty"`
+	Longest       *durationpb.Duration `protobuf:"bytes,3,opt,name=longest" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Train) Reset() {
+	*x = Train{}
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Train) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Train) ProtoMessage() {}
+
+func (x *Train) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Train.ProtoReflect.Descriptor instead.
+func (*Train) Descriptor() ([]byte, []int) {
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Train) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Train) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
+func (x *Train) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
 // ValidationRule says in CEL what assets must be.
 type ValidationRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2696,7 +2777,7 @@ type ValidationRule struct {
 
 func (x *ValidationRule) Reset() {
 	*x = ValidationRule{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2789,7 @@ func (x *ValidationRule) String() string {
 func (*ValidationRule) ProtoMessage() {}
 
 func (x *ValidationRule) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[20]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2802,7 @@ func (x *ValidationRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidationRule.ProtoReflect.Descriptor instead.
 func (*ValidationRule) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{20}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidationRule) GetId() string {
@@ -2811,7 +2892,7 @@ type ExternalCheck struct {
 
 func (x *ExternalCheck) Reset() {
 	*x = ExternalCheck{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +2904,7 @@ func (x *ExternalCheck) String() string {
 func (*ExternalCheck) ProtoMessage() {}
 
 func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[21]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +2917,7 @@ func (x *ExternalCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalCheck.ProtoReflect.Descriptor instead.
 func (*ExternalCheck) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{21}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExternalCheck) GetAsk() isExternalCheck_Ask {
@@ -2944,7 +3025,7 @@ type RoleBinding struct {
 
 func (x *RoleBinding) Reset() {
 	*x = RoleBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3037,7 @@ func (x *RoleBinding) String() string {
 func (*RoleBinding) ProtoMessage() {}
 
 func (x *RoleBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[22]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3050,7 @@ func (x *RoleBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleBinding.ProtoReflect.Descriptor instead.
 func (*RoleBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{22}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RoleBinding) GetRole() string {
@@ -3005,7 +3086,7 @@ type PluginBinding struct {
 
 func (x *PluginBinding) Reset() {
 	*x = PluginBinding{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3098,7 @@ func (x *PluginBinding) String() string {
 func (*PluginBinding) ProtoMessage() {}
 
 func (x *PluginBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[23]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3111,7 @@ func (x *PluginBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginBinding.ProtoReflect.Descriptor instead.
 func (*PluginBinding) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{23}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PluginBinding) GetType() string {
@@ -3077,7 +3158,7 @@ type ShrinkGuard struct {
 
 func (x *ShrinkGuard) Reset() {
 	*x = ShrinkGuard{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +3170,7 @@ func (x *ShrinkGuard) String() string {
 func (*ShrinkGuard) ProtoMessage() {}
 
 func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[24]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +3183,7 @@ func (x *ShrinkGuard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShrinkGuard.ProtoReflect.Descriptor instead.
 func (*ShrinkGuard) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{24}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ShrinkGuard) GetMaxRemovedPercent() uint32 {
@@ -3149,7 +3230,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3242,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[25]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3255,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{25}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Budget) GetScope() string {
@@ -3211,7 +3292,7 @@ type ApprovalPolicy struct {
 
 func (x *ApprovalPolicy) Reset() {
 	*x = ApprovalPolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3304,7 @@ func (x *ApprovalPolicy) String() string {
 func (*ApprovalPolicy) ProtoMessage() {}
 
 func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[26]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3317,7 @@ func (x *ApprovalPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalPolicy.ProtoReflect.Descriptor instead.
 func (*ApprovalPolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{26}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ApprovalPolicy) GetQuorum() uint32 {
@@ -3268,7 +3349,7 @@ type OverridePolicy struct {
 
 func (x *OverridePolicy) Reset() {
 	*x = OverridePolicy{}
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3280,7 +3361,7 @@ func (x *OverridePolicy) String() string {
 func (*OverridePolicy) ProtoMessage() {}
 
 func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_intent_v1_policy_proto_msgTypes[27]
+	mi := &file_lehr_intent_v1_policy_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3293,7 +3374,7 @@ func (x *OverridePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridePolicy.ProtoReflect.Descriptor instead.
 func (*OverridePolicy) Descriptor() ([]byte, []int) {
-	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{27}
+	return file_lehr_intent_v1_policy_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OverridePolicy) GetAllow() []string {
@@ -3443,7 +3524,7 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"\x06window\x18\x0e \x01(\v2\x18.lehr.intent.v1.CalendarR\x06window\x12\x1f\n" +
 	"\x06plugin\x18\x0f \x01(\tB\a\xbaH\x04r\x02\x18?R\x06plugin\x125\n" +
 	"\bapproval\x18\x10 \x01(\v2\x19.lehr.intent.v1.JudgementR\bapprovalB\x04\n" +
-	"\x02by\"\x9a\x05\n" +
+	"\x02by\"\xc9\x05\n" +
 	"\x05Check\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x125\n" +
@@ -3459,7 +3540,8 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	" \x01(\v2\x1a.lehr.intent.v1.ProtectionH\x00R\n" +
 	"protection\x12*\n" +
 	"\x04rate\x18\v \x01(\v2\x14.lehr.intent.v1.RateH\x00R\x04rate\x12>\n" +
-	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartition\x12\x1c\n" +
+	"\tpartition\x18\f \x01(\v2\x1e.lehr.intent.v1.OtherPartitionH\x00R\tpartition\x12-\n" +
+	"\x05train\x18\x0e \x01(\v2\x15.lehr.intent.v1.TrainH\x00R\x05train\x12\x1c\n" +
 	"\trollbacks\x18\r \x01(\bR\trollbacksB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"e\n" +
 	"\n" +
@@ -3567,7 +3649,11 @@ const file_lehr_intent_v1_policy_proto_rawDesc = "" +
 	"rate.scope\x12\x19scope belongs to BY_SCOPE\x1a$(this.by == 4) == (this.scope != '')\"K\n" +
 	"\x0eOtherPartition\x12\x17\n" +
 	"\x02id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x02id\x12 \n" +
-	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\xf9\x04\n" +
+	"\ain_sync\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\x06inSync\"\x9f\x01\n" +
+	"\x05Train\x12)\n" +
+	"\vapplication\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\vapplication\x12)\n" +
+	"\venvironment\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\venvironment\x12@\n" +
+	"\alongest\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\v\xbaH\b\xc8\x01\x01\xaa\x01\x02*\x00R\alongest\"\xf9\x04\n" +
 	"\x0eValidationRule\x12.\n" +
 	"\x02id\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x02id\x12\x1e\n" +
 	"\x05where\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x90NR\x05where\x12\x1e\n" +
@@ -3644,7 +3730,7 @@ func file_lehr_intent_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lehr_intent_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_lehr_intent_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(GenerationRule_Suffix)(0),   // 0: lehr.intent.v1.GenerationRule.Suffix
 	(Rollout_OnBad)(0),           // 1: lehr.intent.v1.Rollout.OnBad
@@ -3674,114 +3760,117 @@ var file_lehr_intent_v1_policy_proto_goTypes = []any{
 	(*AfterPush)(nil),            // 25: lehr.intent.v1.AfterPush
 	(*Rate)(nil),                 // 26: lehr.intent.v1.Rate
 	(*OtherPartition)(nil),       // 27: lehr.intent.v1.OtherPartition
-	(*ValidationRule)(nil),       // 28: lehr.intent.v1.ValidationRule
-	(*ExternalCheck)(nil),        // 29: lehr.intent.v1.ExternalCheck
-	(*RoleBinding)(nil),          // 30: lehr.intent.v1.RoleBinding
-	(*PluginBinding)(nil),        // 31: lehr.intent.v1.PluginBinding
-	(*ShrinkGuard)(nil),          // 32: lehr.intent.v1.ShrinkGuard
-	(*Budget)(nil),               // 33: lehr.intent.v1.Budget
-	(*ApprovalPolicy)(nil),       // 34: lehr.intent.v1.ApprovalPolicy
-	(*OverridePolicy)(nil),       // 35: lehr.intent.v1.OverridePolicy
-	nil,                          // 36: lehr.intent.v1.Policy.TypeModesEntry
-	nil,                          // 37: lehr.intent.v1.Metric.LabelsEntry
-	nil,                          // 38: lehr.intent.v1.Alerts.LabelsEntry
-	nil,                          // 39: lehr.intent.v1.Peak.LabelsEntry
-	nil,                          // 40: lehr.intent.v1.ExternalCheck.ParametersEntry
-	(EnforcementMode)(0),         // 41: lehr.intent.v1.EnforcementMode
-	(*Notification)(nil),         // 42: lehr.intent.v1.Notification
-	(*Validation)(nil),           // 43: lehr.intent.v1.Validation
-	(*Delivery)(nil),             // 44: lehr.intent.v1.Delivery
-	(*PromotionGrant)(nil),       // 45: lehr.intent.v1.PromotionGrant
-	(*Workflow)(nil),             // 46: lehr.intent.v1.Workflow
-	(*ReleaseLine)(nil),          // 47: lehr.intent.v1.ReleaseLine
-	(*durationpb.Duration)(nil),  // 48: google.protobuf.Duration
-	(*Calendar)(nil),             // 49: lehr.intent.v1.Calendar
-	(*Judgement)(nil),            // 50: lehr.intent.v1.Judgement
-	(*CommandLine)(nil),          // 51: lehr.intent.v1.CommandLine
+	(*Train)(nil),                // 28: lehr.intent.v1.Train
+	(*ValidationRule)(nil),       // 29: lehr.intent.v1.ValidationRule
+	(*ExternalCheck)(nil),        // 30: lehr.intent.v1.ExternalCheck
+	(*RoleBinding)(nil),          // 31: lehr.intent.v1.RoleBinding
+	(*PluginBinding)(nil),        // 32: lehr.intent.v1.PluginBinding
+	(*ShrinkGuard)(nil),          // 33: lehr.intent.v1.ShrinkGuard
+	(*Budget)(nil),               // 34: lehr.intent.v1.Budget
+	(*ApprovalPolicy)(nil),       // 35: lehr.intent.v1.ApprovalPolicy
+	(*OverridePolicy)(nil),       // 36: lehr.intent.v1.OverridePolicy
+	nil,                          // 37: lehr.intent.v1.Policy.TypeModesEntry
+	nil,                          // 38: lehr.intent.v1.Metric.LabelsEntry
+	nil,                          // 39: lehr.intent.v1.Alerts.LabelsEntry
+	nil,                          // 40: lehr.intent.v1.Peak.LabelsEntry
+	nil,                          // 41: lehr.intent.v1.ExternalCheck.ParametersEntry
+	(EnforcementMode)(0),         // 42: lehr.intent.v1.EnforcementMode
+	(*Notification)(nil),         // 43: lehr.intent.v1.Notification
+	(*Validation)(nil),           // 44: lehr.intent.v1.Validation
+	(*Delivery)(nil),             // 45: lehr.intent.v1.Delivery
+	(*PromotionGrant)(nil),       // 46: lehr.intent.v1.PromotionGrant
+	(*Workflow)(nil),             // 47: lehr.intent.v1.Workflow
+	(*ReleaseLine)(nil),          // 48: lehr.intent.v1.ReleaseLine
+	(*durationpb.Duration)(nil),  // 49: google.protobuf.Duration
+	(*Calendar)(nil),             // 50: lehr.intent.v1.Calendar
+	(*Judgement)(nil),            // 51: lehr.intent.v1.Judgement
+	(*CommandLine)(nil),          // 52: lehr.intent.v1.CommandLine
 }
 var file_lehr_intent_v1_policy_proto_depIdxs = []int32{
-	41, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
-	31, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
-	32, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
-	33, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
-	36, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
-	34, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
-	35, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
-	30, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
-	28, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
+	42, // 0: lehr.intent.v1.Policy.mode:type_name -> lehr.intent.v1.EnforcementMode
+	32, // 1: lehr.intent.v1.Policy.plugins:type_name -> lehr.intent.v1.PluginBinding
+	33, // 2: lehr.intent.v1.Policy.shrink:type_name -> lehr.intent.v1.ShrinkGuard
+	34, // 3: lehr.intent.v1.Policy.budgets:type_name -> lehr.intent.v1.Budget
+	37, // 4: lehr.intent.v1.Policy.type_modes:type_name -> lehr.intent.v1.Policy.TypeModesEntry
+	35, // 5: lehr.intent.v1.Policy.approval:type_name -> lehr.intent.v1.ApprovalPolicy
+	36, // 6: lehr.intent.v1.Policy.overrides:type_name -> lehr.intent.v1.OverridePolicy
+	31, // 7: lehr.intent.v1.Policy.access:type_name -> lehr.intent.v1.RoleBinding
+	29, // 8: lehr.intent.v1.Policy.rules:type_name -> lehr.intent.v1.ValidationRule
 	16, // 9: lehr.intent.v1.Policy.checks:type_name -> lehr.intent.v1.Check
-	42, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
+	43, // 10: lehr.intent.v1.Policy.notifications:type_name -> lehr.intent.v1.Notification
 	13, // 11: lehr.intent.v1.Policy.rollouts:type_name -> lehr.intent.v1.Rollout
-	43, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
+	44, // 12: lehr.intent.v1.Policy.validations:type_name -> lehr.intent.v1.Validation
 	12, // 13: lehr.intent.v1.Policy.checking_programs:type_name -> lehr.intent.v1.CheckingProgram
 	9,  // 14: lehr.intent.v1.Policy.generations:type_name -> lehr.intent.v1.GenerationRule
 	11, // 15: lehr.intent.v1.Policy.output_grants:type_name -> lehr.intent.v1.OutputGrant
-	44, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
-	45, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
-	46, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
-	47, // 19: lehr.intent.v1.Policy.release_lines:type_name -> lehr.intent.v1.ReleaseLine
+	45, // 16: lehr.intent.v1.Policy.deliveries:type_name -> lehr.intent.v1.Delivery
+	46, // 17: lehr.intent.v1.Policy.promotion_grants:type_name -> lehr.intent.v1.PromotionGrant
+	47, // 18: lehr.intent.v1.Policy.workflows:type_name -> lehr.intent.v1.Workflow
+	48, // 19: lehr.intent.v1.Policy.release_lines:type_name -> lehr.intent.v1.ReleaseLine
 	10, // 20: lehr.intent.v1.Policy.previews:type_name -> lehr.intent.v1.PreviewRule
 	0,  // 21: lehr.intent.v1.GenerationRule.suffix:type_name -> lehr.intent.v1.GenerationRule.Suffix
-	48, // 22: lehr.intent.v1.PreviewRule.expires:type_name -> google.protobuf.Duration
-	48, // 23: lehr.intent.v1.PreviewRule.every:type_name -> google.protobuf.Duration
+	49, // 22: lehr.intent.v1.PreviewRule.expires:type_name -> google.protobuf.Duration
+	49, // 23: lehr.intent.v1.PreviewRule.every:type_name -> google.protobuf.Duration
 	6,  // 24: lehr.intent.v1.CheckingProgram.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
 	14, // 25: lehr.intent.v1.Rollout.field:type_name -> lehr.intent.v1.DocumentField
 	15, // 26: lehr.intent.v1.Rollout.stages:type_name -> lehr.intent.v1.RolloutStage
 	1,  // 27: lehr.intent.v1.Rollout.on_bad:type_name -> lehr.intent.v1.Rollout.OnBad
 	2,  // 28: lehr.intent.v1.Rollout.newer:type_name -> lehr.intent.v1.Rollout.Newer
 	15, // 29: lehr.intent.v1.Rollout.emergency:type_name -> lehr.intent.v1.RolloutStage
-	48, // 30: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
+	49, // 30: lehr.intent.v1.Rollout.patience:type_name -> google.protobuf.Duration
 	15, // 31: lehr.intent.v1.Rollout.rollback:type_name -> lehr.intent.v1.RolloutStage
-	48, // 32: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
-	48, // 33: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
-	49, // 34: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
-	50, // 35: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
+	49, // 32: lehr.intent.v1.RolloutStage.delay:type_name -> google.protobuf.Duration
+	49, // 33: lehr.intent.v1.RolloutStage.soak:type_name -> google.protobuf.Duration
+	50, // 34: lehr.intent.v1.RolloutStage.window:type_name -> lehr.intent.v1.Calendar
+	51, // 35: lehr.intent.v1.RolloutStage.approval:type_name -> lehr.intent.v1.Judgement
 	17, // 36: lehr.intent.v1.Check.min_age:type_name -> lehr.intent.v1.MinimumAge
 	18, // 37: lehr.intent.v1.Check.deny:type_name -> lehr.intent.v1.Denylist
 	20, // 38: lehr.intent.v1.Check.condition:type_name -> lehr.intent.v1.Condition
-	49, // 39: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
+	50, // 39: lehr.intent.v1.Check.calendar:type_name -> lehr.intent.v1.Calendar
 	21, // 40: lehr.intent.v1.Check.query:type_name -> lehr.intent.v1.Metric
 	22, // 41: lehr.intent.v1.Check.alerts:type_name -> lehr.intent.v1.Alerts
 	23, // 42: lehr.intent.v1.Check.peak:type_name -> lehr.intent.v1.Peak
 	24, // 43: lehr.intent.v1.Check.protection:type_name -> lehr.intent.v1.Protection
 	26, // 44: lehr.intent.v1.Check.rate:type_name -> lehr.intent.v1.Rate
 	27, // 45: lehr.intent.v1.Check.partition:type_name -> lehr.intent.v1.OtherPartition
-	48, // 46: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
-	19, // 47: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
-	48, // 48: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
-	48, // 49: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
-	37, // 50: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
-	3,  // 51: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
-	48, // 52: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
-	38, // 53: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
-	48, // 54: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
-	39, // 55: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
-	51, // 56: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
-	48, // 57: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
-	48, // 58: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
-	4,  // 59: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
-	48, // 60: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
-	25, // 61: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
-	48, // 62: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
-	48, // 63: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
-	48, // 64: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
-	5,  // 65: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
-	6,  // 66: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
-	7,  // 67: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
-	29, // 68: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
-	51, // 69: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
-	40, // 70: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
-	48, // 71: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
-	48, // 72: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
-	48, // 73: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
-	48, // 74: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
-	48, // 75: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
-	41, // 76: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
-	77, // [77:77] is the sub-list for method output_type
-	77, // [77:77] is the sub-list for method input_type
-	77, // [77:77] is the sub-list for extension type_name
-	77, // [77:77] is the sub-list for extension extendee
-	0,  // [0:77] is the sub-list for field type_name
+	28, // 46: lehr.intent.v1.Check.train:type_name -> lehr.intent.v1.Train
+	49, // 47: lehr.intent.v1.MinimumAge.age:type_name -> google.protobuf.Duration
+	19, // 48: lehr.intent.v1.Denylist.entries:type_name -> lehr.intent.v1.Denied
+	49, // 49: lehr.intent.v1.Metric.over:type_name -> google.protobuf.Duration
+	49, // 50: lehr.intent.v1.Metric.keep:type_name -> google.protobuf.Duration
+	38, // 51: lehr.intent.v1.Metric.labels:type_name -> lehr.intent.v1.Metric.LabelsEntry
+	3,  // 52: lehr.intent.v1.Metric.absent:type_name -> lehr.intent.v1.Metric.Absence
+	49, // 53: lehr.intent.v1.Alerts.keep:type_name -> google.protobuf.Duration
+	39, // 54: lehr.intent.v1.Alerts.labels:type_name -> lehr.intent.v1.Alerts.LabelsEntry
+	49, // 55: lehr.intent.v1.Peak.keep:type_name -> google.protobuf.Duration
+	40, // 56: lehr.intent.v1.Peak.labels:type_name -> lehr.intent.v1.Peak.LabelsEntry
+	52, // 57: lehr.intent.v1.Protection.command:type_name -> lehr.intent.v1.CommandLine
+	49, // 58: lehr.intent.v1.Protection.keep:type_name -> google.protobuf.Duration
+	49, // 59: lehr.intent.v1.Protection.timeout:type_name -> google.protobuf.Duration
+	4,  // 60: lehr.intent.v1.Protection.during:type_name -> lehr.intent.v1.Protection.During
+	49, // 61: lehr.intent.v1.Protection.every:type_name -> google.protobuf.Duration
+	25, // 62: lehr.intent.v1.Protection.after:type_name -> lehr.intent.v1.AfterPush
+	49, // 63: lehr.intent.v1.AfterPush.delay:type_name -> google.protobuf.Duration
+	49, // 64: lehr.intent.v1.AfterPush.duration:type_name -> google.protobuf.Duration
+	49, // 65: lehr.intent.v1.Rate.per:type_name -> google.protobuf.Duration
+	5,  // 66: lehr.intent.v1.Rate.by:type_name -> lehr.intent.v1.Rate.By
+	49, // 67: lehr.intent.v1.Train.longest:type_name -> google.protobuf.Duration
+	6,  // 68: lehr.intent.v1.ValidationRule.severity:type_name -> lehr.intent.v1.ValidationRule.Severity
+	7,  // 69: lehr.intent.v1.ValidationRule.scope:type_name -> lehr.intent.v1.ValidationRule.Scope
+	30, // 70: lehr.intent.v1.ValidationRule.external:type_name -> lehr.intent.v1.ExternalCheck
+	52, // 71: lehr.intent.v1.ExternalCheck.command:type_name -> lehr.intent.v1.CommandLine
+	41, // 72: lehr.intent.v1.ExternalCheck.parameters:type_name -> lehr.intent.v1.ExternalCheck.ParametersEntry
+	49, // 73: lehr.intent.v1.ExternalCheck.timeout:type_name -> google.protobuf.Duration
+	49, // 74: lehr.intent.v1.ExternalCheck.keep:type_name -> google.protobuf.Duration
+	49, // 75: lehr.intent.v1.ShrinkGuard.period:type_name -> google.protobuf.Duration
+	49, // 76: lehr.intent.v1.ApprovalPolicy.expires:type_name -> google.protobuf.Duration
+	49, // 77: lehr.intent.v1.OverridePolicy.longest:type_name -> google.protobuf.Duration
+	42, // 78: lehr.intent.v1.Policy.TypeModesEntry.value:type_name -> lehr.intent.v1.EnforcementMode
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_lehr_intent_v1_policy_proto_init() }
@@ -3811,6 +3900,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Check_Protection)(nil),
 		(*Check_Rate)(nil),
 		(*Check_Partition)(nil),
+		(*Check_Train)(nil),
 	}
 	file_lehr_intent_v1_policy_proto_msgTypes[11].OneofWrappers = []any{
 		(*Denied_Version)(nil),
@@ -3821,7 +3911,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 		(*Protection_Command)(nil),
 		(*Protection_Plugin)(nil),
 	}
-	file_lehr_intent_v1_policy_proto_msgTypes[21].OneofWrappers = []any{
+	file_lehr_intent_v1_policy_proto_msgTypes[22].OneofWrappers = []any{
 		(*ExternalCheck_Http)(nil),
 		(*ExternalCheck_Sql)(nil),
 		(*ExternalCheck_Command)(nil),
@@ -3832,7 +3922,7 @@ func file_lehr_intent_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_intent_v1_policy_proto_rawDesc), len(file_lehr_intent_v1_policy_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

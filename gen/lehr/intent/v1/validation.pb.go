@@ -291,6 +291,9 @@ const (
 	ValidationMetric_NOT_A_NUMBER_IGNORE ValidationMetric_NotANumber = 1
 	// They are zero, as a share of nothing is.
 	ValidationMetric_NOT_A_NUMBER_ZERO ValidationMetric_NotANumber = 2
+	// Of what changed, they are beyond the limit: NaN always, an infinite one where it is
+	// above or below it. Of what it is compared with, as NOT_A_NUMBER_BROKEN.
+	ValidationMetric_NOT_A_NUMBER_BAD ValidationMetric_NotANumber = 3
 )
 
 // Enum value maps for ValidationMetric_NotANumber.
@@ -299,11 +302,13 @@ var (
 		0: "NOT_A_NUMBER_BROKEN",
 		1: "NOT_A_NUMBER_IGNORE",
 		2: "NOT_A_NUMBER_ZERO",
+		3: "NOT_A_NUMBER_BAD",
 	}
 	ValidationMetric_NotANumber_value = map[string]int32{
 		"NOT_A_NUMBER_BROKEN": 0,
 		"NOT_A_NUMBER_IGNORE": 1,
 		"NOT_A_NUMBER_ZERO":   2,
+		"NOT_A_NUMBER_BAD":    3,
 	}
 )
 
@@ -359,8 +364,14 @@ type Validation struct {
 	Pass     float64 `protobuf:"fixed64,11,opt,name=pass" json:"pass,omitempty"`
 	Marginal float64 `protobuf:"fixed64,12,opt,name=marginal" json:"marginal,omitempty"`
 	// Weights of groups of metrics.
-	Groups        map[string]float64  `protobuf:"bytes,13,rep,name=groups" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	Metrics       []*ValidationMetric `protobuf:"bytes,14,rep,name=metrics" json:"metrics,omitempty"`
+	Groups  map[string]float64  `protobuf:"bytes,13,rep,name=groups" json:"groups,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Metrics []*ValidationMetric `protobuf:"bytes,14,rep,name=metrics" json:"metrics,omitempty"`
+	// How many times in one run of a rollout, over all its stages, what is bad does not end it: the validation
+	// begins anew instead.
+	Retries uint32 `protobuf:"varint,15,opt,name=retries" json:"retries,omitempty"`
+	// How many looks in a row a source may fail, or have no samples that can be used: the next one that does is
+	// bad. Unset: any number, for what is not known is no harm.
+	Errors        *uint32 `protobuf:"varint,16,opt,name=errors" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +502,20 @@ func (x *Validation) GetMetrics() []*ValidationMetric {
 		return x.Metrics
 	}
 	return nil
+}
+
+func (x *Validation) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Validation) GetErrors() uint32 {
+	if x != nil && x.Errors != nil {
+		return *x.Errors
+	}
+	return 0
 }
 
 // ValidationMetric is one metric, where it is read, and which change of it is harm.
@@ -971,7 +996,7 @@ var File_lehr_intent_v1_validation_proto protoreflect.FileDescriptor
 
 const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\n" +
-	"\x1flehr/intent/v1/validation.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/command.proto\"\xfc\b\n" +
+	"\x1flehr/intent/v1/validation.proto\x12\x0elehr.intent.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1clehr/intent/v1/command.proto\"\xc6\t\n" +
 	"\n" +
 	"Validation\x122\n" +
 	"\x04name\x18\x01 \x01(\tB\x1e\xbaH\x1br\x19\x18?2\x15^[a-z0-9][a-z0-9_-]*$R\x04name\x122\n" +
@@ -989,7 +1014,9 @@ const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\bmarginal\x18\f \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00Y@)\x00\x00\x00\x00\x00\x00\x00\x00R\bmarginal\x12>\n" +
 	"\x06groups\x18\r \x03(\v2&.lehr.intent.v1.Validation.GroupsEntryR\x06groups\x12F\n" +
 	"\ametrics\x18\x0e \x03(\v2 .lehr.intent.v1.ValidationMetricB\n" +
-	"\xbaH\a\x92\x01\x04\b\x01\x10dR\ametrics\x1a9\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10dR\ametrics\x12!\n" +
+	"\aretries\x18\x0f \x01(\rB\a\xbaH\x04*\x02\x18dR\aretries\x12%\n" +
+	"\x06errors\x18\x10 \x01(\rB\r\xbaH\x05*\x03\x18\xe8\a\xaa\x01\x02\b\x01R\x06errors\x1a9\n" +
 	"\vGroupsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"l\n" +
@@ -1004,8 +1031,7 @@ const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\x16CORRECTION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCORRECTION_HOLM\x10\x01\x12!\n" +
 	"\x1dCORRECTION_BENJAMINI_HOCHBERG\x10\x02:Z\xbaHW\x1aU\n" +
-	"\x12validation.metrics\x12\x19two metrics have one name\x1a$this.metrics.map(m, m.name).unique()\"\xf8\n" +
-	"\n" +
+	"\x12validation.metrics\x12\x19two metrics have one name\x1a$this.metrics.map(m, m.name).unique()\"\x8e\v\n" +
 	"\x10ValidationMetric\x12\x1d\n" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\x04name\x12\x1b\n" +
 	"\x04unit\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18\x1eR\x04unit\x12\x1d\n" +
@@ -1043,12 +1069,13 @@ const file_lehr_intent_v1_validation_proto_rawDesc = "" +
 	"\x10DIRECTION_EITHER\x10\x03\"4\n" +
 	"\aAbsence\x12\x17\n" +
 	"\x13ABSENCE_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fABSENCE_ZERO\x10\x01\"U\n" +
+	"\fABSENCE_ZERO\x10\x01\"k\n" +
 	"\n" +
 	"NotANumber\x12\x17\n" +
 	"\x13NOT_A_NUMBER_BROKEN\x10\x00\x12\x17\n" +
 	"\x13NOT_A_NUMBER_IGNORE\x10\x01\x12\x15\n" +
-	"\x11NOT_A_NUMBER_ZERO\x10\x02\"E\n" +
+	"\x11NOT_A_NUMBER_ZERO\x10\x02\x12\x14\n" +
+	"\x10NOT_A_NUMBER_BAD\x10\x03\"E\n" +
 	"\vMetricRange\x12\x19\n" +
 	"\x03low\x18\x01 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x03low\x12\x1b\n" +
 	"\x04high\x18\x02 \x01(\x01B\a\xbaH\x04\x12\x02@\x01R\x04high\"\xb4\x03\n" +

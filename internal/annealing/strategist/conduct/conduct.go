@@ -115,8 +115,9 @@ type Facts struct {
 	Orders []intent.RolloutOrder
 	// Assets that it governs, in the order of their ids.
 	Assets []Asset
-	// Verdicts of the validations, as they are known now.
+	// Verdicts of the validations, as they are known now, and how often each validation began anew.
 	Verdicts []intent.ValidationVerdict
+	Retries  map[string]int
 	// Picked is what plugins say of stages, by the stage.
 	Picked map[string]Picked
 	// Gap is the longest time between two looks that are still one.
@@ -397,6 +398,7 @@ func runSummary(run intent.Rollout) string {
 			fmt.Fprintln(&text, a.State, a.Approved, a.Needs, a.Roles)
 		}
 	}
+	fmt.Fprintln(&text, p.Retries)
 	for _, v := range p.Verdicts {
 		fmt.Fprintln(&text, v.Validation, v.Stage, v.Result, v.At.UnixNano(), words(v.Reason))
 	}

@@ -35,6 +35,7 @@ type play struct {
 	run     *intent.Rollout
 	orders  []intent.RolloutOrder
 	found   []intent.ValidationVerdict
+	retries map[string]int
 	blocked map[intent.AssetID]string
 	outside []intent.AssetID
 	// unread says why the types of head cannot read an incarnation.
@@ -91,7 +92,7 @@ func (p *play) order(kind intent.OrderKind) {
 
 func (p *play) facts() conduct.Facts {
 	f := conduct.Facts{
-		Now: p.now, Partition: "shop", Name: "web", Spec: p.said, Head: at(p.head()), Run: p.run, Verdicts: p.found, Gap: 4 * time.Second, Stop: p.stop,
+		Now: p.now, Partition: "shop", Name: "web", Spec: p.said, Head: at(p.head()), Run: p.run, Verdicts: p.found, Retries: p.retries, Gap: 4 * time.Second, Stop: p.stop,
 		Content: p.content,
 		Course: func(emergency bool) selection.Policy {
 			if emergency && p.urgent != nil {

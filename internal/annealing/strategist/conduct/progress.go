@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,8 @@ func listed[T any](all []T) string {
 // progress is written down: how far each stage has come, and what is waited for.
 func (d *decider) progress(choice selection.Choice, targets []selection.Target) {
 	previous := d.run.Progress
-	now := intent.RolloutProgress{Next: choice.Next, Verdicts: slices.Clone(d.Verdicts)}
+	now := intent.RolloutProgress{Next: choice.Next, Verdicts: slices.Clone(d.Verdicts), Retries: maps.Clone(d.Retries)}
+	d.tellRetries(previous.Retries)
 	for _, status := range choice.Stages {
 		s := intent.StageProgress{Name: status.Name, Total: status.Total, Selected: status.Selected, Done: status.Done, Waits: status.Waits, Approval: d.approval(status.Name)}
 		if status.Held && s.Approval.State == intent.ApprovalLater {
@@ -93,6 +95,16 @@ func (d *decider) progress(choice selection.Choice, targets []selection.Target) 
 		now.Wait(intent.CauseStage, fmt.Sprintf("no stage wants %s; give the rollout a stage that does", listed(choice.Unwanted)), choice.Unwanted)
 	}
 	d.run.Progress = now
+}
+
+// tellRetries writes down which validations found what is bad and began anew.
+func (d *decider) tellRetries(told map[string]int) {
+	for _, v := range d.Verdicts {
+		if count := d.Retries[v.Validation]; count > told[v.Validation] && v.Found != "" {
+			d.event(d.holder(), "retry", "the validation %s of the stage %s begins anew, number %d in this run: %s", v.Validation, v.Stage, count, v.Found)
+			d.run.Events[len(d.run.Events)-1].Stage = v.Stage
+		}
+	}
 }
 
 // looked reports whether all of a stage were looked at since the server began. Until then

@@ -530,6 +530,17 @@ func TestValidations(t *testing.T) {
 		p.is(1, intent.RolloutRunning)
 		p.waitsFor("for the validation errors, which is " + result)
 	}
+	// That it began anew is told once.
+	p = judged(t, "waiting")
+	p.found[0].Found, p.retries = "many errors", map[string]int{"errors": 1}
+	p.wait(30 * time.Second)
+	p.is(1, intent.RolloutRunning)
+	if e := p.run.Last("retry"); e == nil || e.Stage != "all" || !strings.Contains(e.Text, "the validation errors of the stage all begins anew, number 1 in this run: many errors") {
+		t.Errorf("the last retry is told as %+v", e)
+	}
+	if told := slices.DeleteFunc(slices.Clone(p.run.Events), func(e intent.RolloutEvent) bool { return e.Kind != "retry" }); len(told) != 1 || p.run.Progress.Retries["errors"] != 1 {
+		t.Errorf("it is told %d times, and %v are kept", len(told), p.run.Progress.Retries)
+	}
 	p = judged(t, "inconclusive")
 	p.is(1, intent.RolloutPaused)
 	p.order(intent.OrderResume)

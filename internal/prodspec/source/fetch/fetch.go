@@ -98,6 +98,8 @@ type Options struct {
 	// Failing is since when sources failed when their partition was last acted
 	// for, by name.
 	Failing map[string]intent.Failing
+	// Edits are made to files of repositories as they are read, as if they were committed. Then nothing may be kept.
+	Edits []FileEdit
 	// Within are the folders of this machine below one of which files and
 	// repositories must lie, as they are now; nil, or a nil answer: anywhere.
 	Within func() []string
@@ -150,8 +152,8 @@ func Open(o Options, name, path string, remote source.Remote, files []string, li
 		f.fetcher = &granted{partition: remote.Outputs, options: o}
 		return f, nil
 	case remote.Git != nil:
-		mirror := newMirror(o.Folder, *remote.Git, g)
-		f.fetcher = &tree{repository: mirror, branch: remote.Git.Branch, at: mirror.update, directory: remote.Git.Directory, patterns: patterns, limits: limits}
+		repository := o.repositoryOf(*remote.Git)
+		f.fetcher = &tree{repository: repository, branch: remote.Git.Branch, at: repository.update, directory: remote.Git.Directory, patterns: patterns, limits: limits}
 	case remote.HTTP != nil:
 		f.fetcher = &web{remote: *remote.HTTP, guard: g, limits: limits}
 	case remote.SQL != nil:

@@ -14,6 +14,7 @@ import (
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/prodspec/source"
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/gitrepo"
 )
 
@@ -107,7 +108,7 @@ func TestGitThatWasNeverRead(t *testing.T) {
 		"refs/heads/gone of ":           {URL: o.Folder, Branch: "gone"},
 		"refs/tags/gone of ":            {URL: o.Folder, Tag: "gone"},
 		"no such file":                  {URL: o.Folder + "/none"},
-		"does not answer":               {URL: "http://" + closedPort(t) + "/a.git"},
+		"does not answer":               {URL: "http://" + freeport.Address(t) + "/a.git"},
 		strings.Repeat("1", 40) + " of": {URL: o.Folder, Commit: strings.Repeat("1", 40)},
 	} {
 		newReader(t, source.Remote{Git: &git}, "*.yaml").refuses(fault.Unavailable, says)

@@ -16,13 +16,13 @@ import (
 type Repository struct {
 	options Options
 	git     source.Git
-	mirror  *mirror
+	read    repository
 	lead    *Folder
 }
 
 // NewRepository does no I/O. Directory and Commit of git are not used.
 func NewRepository(o Options, git source.Git) *Repository {
-	return &Repository{options: o, git: git, mirror: newMirror(o.Folder, git, o.guard())}
+	return &Repository{options: o, git: git, read: o.repositoryOf(git)}
 }
 
 // Here reports whether it lies on this machine.
@@ -39,7 +39,7 @@ func (r *Repository) Lead(name, path string, files []string, limits source.Limit
 	}
 	r.lead, folder.every = folder, cmp.Or(every, source.EveryByDefault)
 	t := folder.fetcher.(*tree)
-	t.branch, t.at = r.git.Branch, r.mirror.update
+	t.branch, t.at = r.git.Branch, r.read.update
 	return folder, nil
 }
 
@@ -74,6 +74,6 @@ func (r *Repository) open(name, path string, files []string, limits source.Limit
 	git := r.git
 	git.Directory = directory
 	folder := newFolder(r.options, name, path, queryDigest(source.Remote{Git: &git}, files), patterns, limits)
-	folder.fetcher = &tree{repository: r.mirror, directory: directory, patterns: patterns, limits: limits}
+	folder.fetcher = &tree{repository: r.read, directory: directory, patterns: patterns, limits: limits}
 	return folder, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lehr.dev/test/freeport"
 )
 
 // sshServer is a real sshd for this user.
@@ -57,7 +59,7 @@ func newSSH(t testing.TB, sshd string) *sshServer {
 	for _, key := range []string{"host", "mine", "other"} {
 		run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", in(key))
 	}
-	_, port, _ := net.SplitHostPort(closedPort(t))
+	_, port, _ := net.SplitHostPort(freeport.Address(t))
 	s := &sshServer{TB: t, port: port, key: in("mine"), otherKey: in("other")}
 	s.known = write("known", "[127.0.0.1]:"+port+" "+read("host.pub"))
 	s.unknown = write("unknown", "[127.0.0.1]:"+port+" "+read("other.pub"))

@@ -10,6 +10,7 @@ import (
 
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/prodspec/source"
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/pgserver"
 )
 
@@ -222,7 +223,7 @@ func TestPostgresThatFails(t *testing.T) {
 		{func() { d.execute("REVOKE SELECT ON shop FROM reader") }, func() { d.execute("GRANT SELECT ON shop TO reader") }, "permission denied"},
 		{func() { d.execute("ALTER TABLE shop ENABLE ROW LEVEL SECURITY") }, func() { d.execute("ALTER TABLE shop DISABLE ROW LEVEL SECURITY") }, "finds no rows"},
 		{func() { d.execute("ALTER ROLE reader NOLOGIN") }, func() { d.execute("ALTER ROLE reader LOGIN") }, "not permitted to log in"},
-		{func() { t.Setenv("SHOP_DSN", "postgres://reader:p4ssw0rd-of-the-reader@"+closedPort(t)+"/x") }, func() { t.Setenv("SHOP_DSN", d.url) }, "no connection"},
+		{func() { t.Setenv("SHOP_DSN", "postgres://reader:p4ssw0rd-of-the-reader@"+freeport.Address(t)+"/x") }, func() { t.Setenv("SHOP_DSN", d.url) }, "no connection"},
 		{func() { t.Setenv("SHOP_DSN", "reader:p4ssw0rd-of-the-reader is nonsense") }, func() { t.Setenv("SHOP_DSN", d.url) }, "holds no address"},
 		{func() { d.server.Crash() }, func() { d.server.Start() }, "no connection"},
 	} {

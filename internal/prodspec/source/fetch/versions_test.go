@@ -16,6 +16,7 @@ import (
 	"lehr.dev/internal/ground/versionlist"
 	"lehr.dev/internal/prodspec/source"
 	"lehr.dev/internal/prodspec/source/artifact"
+	"lehr.dev/test/freeport"
 	"lehr.dev/test/installed"
 )
 
@@ -82,7 +83,7 @@ type registry struct {
 func newRegistry(t testing.TB) *registry {
 	t.Helper()
 	program := installed.Program(t, "docker-registry")
-	folder, address := t.TempDir(), closedPort(t)
+	folder, address := t.TempDir(), freeport.Address(t)
 	users := filepath.Join(folder, "users")
 	config := filepath.Join(folder, "config.yml")
 	for path, content := range map[string]string{

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -199,17 +198,6 @@ func gitServer(t testing.TB, root string, allowed func(r *http.Request) bool) *h
 	}))
 	t.Cleanup(server.Close)
 	return server
-}
-
-// closedPort is an address at which nobody listens.
-func closedPort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func host(t testing.TB, text string) string {

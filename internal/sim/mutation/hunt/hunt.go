@@ -177,7 +177,7 @@ func (h hunt) one(ctx context.Context, m mutation.Mutant) (found, error) {
 	r := h.runner
 	if r.replicas = m.Replicas; m.Of != "" {
 		r.hours, r.density, r.of = calmHours, calmDensity, m.Of
-		if m.Of == mutation.Delivering || m.Of == mutation.Lined {
+		if m.Of == mutation.Delivering || m.Of == mutation.Lined || m.Of == mutation.Tasked {
 			r.hours, r.density = storyHours, storyDensity
 		}
 	}

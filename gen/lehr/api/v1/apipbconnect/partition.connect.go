@@ -50,6 +50,9 @@ const (
 	// PartitionServiceListWindowsProcedure is the fully-qualified name of the PartitionService's
 	// ListWindows RPC.
 	PartitionServiceListWindowsProcedure = "/lehr.api.v1.PartitionService/ListWindows"
+	// PartitionServiceListCalendarsProcedure is the fully-qualified name of the PartitionService's
+	// ListCalendars RPC.
+	PartitionServiceListCalendarsProcedure = "/lehr.api.v1.PartitionService/ListCalendars"
 	// PartitionServiceGetCommonPolicyProcedure is the fully-qualified name of the PartitionService's
 	// GetCommonPolicy RPC.
 	PartitionServiceGetCommonPolicyProcedure = "/lehr.api.v1.PartitionService/GetCommonPolicy"
@@ -75,6 +78,9 @@ type PartitionServiceClient interface {
 	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
+	// Lists the calendars of head's checks in all partitions that the caller may read. Checks of
+	// several partitions that are equal are listed once.
+	ListCalendars(context.Context, *v1.ListCalendarsRequest) (*v1.ListCalendarsResponse, error)
 	// Tells what the server's common policy asks: of a partition, or of all.
 	GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error)
 	// Says what another common policy would hold and refuse, and changes nothing.
@@ -130,6 +136,12 @@ func NewPartitionServiceClient(httpClient connect.HTTPClient, baseURL string, op
 			connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
 			connect.WithClientOptions(opts...),
 		),
+		listCalendars: connect.NewClient[v1.ListCalendarsRequest, v1.ListCalendarsResponse](
+			httpClient,
+			baseURL+PartitionServiceListCalendarsProcedure,
+			connect.WithSchema(partitionServiceMethods.ByName("ListCalendars")),
+			connect.WithClientOptions(opts...),
+		),
 		getCommonPolicy: connect.NewClient[v1.GetCommonPolicyRequest, v1.GetCommonPolicyResponse](
 			httpClient,
 			baseURL+PartitionServiceGetCommonPolicyProcedure,
@@ -159,6 +171,7 @@ type partitionServiceClient struct {
 	getOverview      *connect.Client[v1.GetOverviewRequest, v1.GetOverviewResponse]
 	search           *connect.Client[v1.SearchRequest, v1.SearchResponse]
 	listWindows      *connect.Client[v1.ListWindowsRequest, v1.ListWindowsResponse]
+	listCalendars    *connect.Client[v1.ListCalendarsRequest, v1.ListCalendarsResponse]
 	getCommonPolicy  *connect.Client[v1.GetCommonPolicyRequest, v1.GetCommonPolicyResponse]
 	planCommonPolicy *connect.Client[v1.PlanCommonPolicyRequest, v1.PlanCommonPolicyResponse]
 	removePartition  *connect.Client[v1.RemovePartitionRequest, v1.RemovePartitionResponse]
@@ -218,6 +231,15 @@ func (c *partitionServiceClient) ListWindows(ctx context.Context, req *v1.ListWi
 	return nil, err
 }
 
+// ListCalendars calls lehr.api.v1.PartitionService.ListCalendars.
+func (c *partitionServiceClient) ListCalendars(ctx context.Context, req *v1.ListCalendarsRequest) (*v1.ListCalendarsResponse, error) {
+	response, err := c.listCalendars.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // GetCommonPolicy calls lehr.api.v1.PartitionService.GetCommonPolicy.
 func (c *partitionServiceClient) GetCommonPolicy(ctx context.Context, req *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error) {
 	response, err := c.getCommonPolicy.CallUnary(ctx, connect.NewRequest(req))
@@ -259,6 +281,9 @@ type PartitionServiceHandler interface {
 	Search(context.Context, *v1.SearchRequest) (*v1.SearchResponse, error)
 	// Lists when the calendars of head's checks are open next.
 	ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error)
+	// Lists the calendars of head's checks in all partitions that the caller may read. Checks of
+	// several partitions that are equal are listed once.
+	ListCalendars(context.Context, *v1.ListCalendarsRequest) (*v1.ListCalendarsResponse, error)
 	// Tells what the server's common policy asks: of a partition, or of all.
 	GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error)
 	// Says what another common policy would hold and refuse, and changes nothing.
@@ -310,6 +335,12 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 		connect.WithSchema(partitionServiceMethods.ByName("ListWindows")),
 		connect.WithHandlerOptions(opts...),
 	)
+	partitionServiceListCalendarsHandler := connect.NewUnaryHandlerSimple(
+		PartitionServiceListCalendarsProcedure,
+		svc.ListCalendars,
+		connect.WithSchema(partitionServiceMethods.ByName("ListCalendars")),
+		connect.WithHandlerOptions(opts...),
+	)
 	partitionServiceGetCommonPolicyHandler := connect.NewUnaryHandlerSimple(
 		PartitionServiceGetCommonPolicyProcedure,
 		svc.GetCommonPolicy,
@@ -342,6 +373,8 @@ func NewPartitionServiceHandler(svc PartitionServiceHandler, opts ...connect.Han
 			partitionServiceSearchHandler.ServeHTTP(w, r)
 		case PartitionServiceListWindowsProcedure:
 			partitionServiceListWindowsHandler.ServeHTTP(w, r)
+		case PartitionServiceListCalendarsProcedure:
+			partitionServiceListCalendarsHandler.ServeHTTP(w, r)
 		case PartitionServiceGetCommonPolicyProcedure:
 			partitionServiceGetCommonPolicyHandler.ServeHTTP(w, r)
 		case PartitionServicePlanCommonPolicyProcedure:
@@ -379,6 +412,10 @@ func (UnimplementedPartitionServiceHandler) Search(context.Context, *v1.SearchRe
 
 func (UnimplementedPartitionServiceHandler) ListWindows(context.Context, *v1.ListWindowsRequest) (*v1.ListWindowsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.ListWindows is not implemented"))
+}
+
+func (UnimplementedPartitionServiceHandler) ListCalendars(context.Context, *v1.ListCalendarsRequest) (*v1.ListCalendarsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.PartitionService.ListCalendars is not implemented"))
 }
 
 func (UnimplementedPartitionServiceHandler) GetCommonPolicy(context.Context, *v1.GetCommonPolicyRequest) (*v1.GetCommonPolicyResponse, error) {
