@@ -152,7 +152,7 @@ func (r *Replica) main() {
 		options.Parts.Judge = r.judgeOf
 	}
 	if l.rolls() {
-		options.Parts.Assess = l.assess
+		options.Parts.Assess = l.assessFor(r.Process)
 	}
 	if l.fleet() {
 		options.Parts.Replica = r.holder

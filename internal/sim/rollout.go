@@ -23,9 +23,11 @@ type Course struct {
 	// there is something newer.
 	Stop  bool
 	Newer string
-	// Asks a validation, which begins anew so often in one run.
+	// Asks a validation, which begins anew so often in one run. Errors are how many answers in a row
+	// may be broken; nil: any number.
 	Asks    bool
 	Retries int
+	Errors  *int
 	// Fields: what it brings are values of a document's fields.
 	Fields bool
 	// Train: a rollout of the other records comes before it.
@@ -68,11 +70,14 @@ func (c *Course) definition() string {
 		text += "    on_bad: stop\n"
 	}
 	if c.Asks {
-		retries := ""
+		limits := ""
 		if c.Retries > 0 {
-			retries = fmt.Sprintf("retries: %d, ", c.Retries)
+			limits = fmt.Sprintf("retries: %d, ", c.Retries)
 		}
-		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, " + retries + "metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
+		if c.Errors != nil {
+			limits += fmt.Sprintf("errors: %d, ", *c.Errors)
+		}
+		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, " + limits + "metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
 	}
 	return text
 }
@@ -95,17 +100,26 @@ func Trains(seed uint64) bool { return seed%27 == 21 }
 // RetriesValidations reports whether in runs of a seed validations begin anew before what they find is bad.
 func RetriesValidations(seed uint64) bool { return Rolls(seed) && seed/27%2 == 1 }
 
+// CountsErrors reports whether in runs of a seed a validation is bad after too many broken answers in a row.
+func CountsErrors(seed uint64) bool { return Rolls(seed) && seed/27%4 >= 2 }
+
 // someCourse is one of this run.
 func (l *Lab) someCourse(r *rand.Rand) *Course {
 	c := someCourse(r)
 	if l.ownRollout() && RetriesValidations(l.options.Seed) {
 		c.Retries = 2
 	}
+	if l.countsErrors() {
+		c.Errors = new(2)
+	}
 	return c
 }
 
 // trains reports whether it does in this run.
 func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
+
+// countsErrors reports whether it does in this run.
+func (l *Lab) countsErrors() bool { return l.ownRollout() && CountsErrors(l.options.Seed) }
 
 // ownRollout reports whether this run has the simulator's own rollout.
 func (l *Lab) ownRollout() bool {

@@ -10,14 +10,39 @@ import (
 	"lehr.dev/internal/annealing/strategist"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/sim/monitor"
+	"lehr.dev/internal/sim/virtual"
 )
 
 // rolloutSource has validations be answered otherwise for a while.
 func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "validation")
-	l.unclear = []string{"inconclusive", "broken", "broken", "absent", "waiting"}[r.IntN(5)]
+	answers := []string{"inconclusive", "broken", "broken", "absent", "waiting"}
+	if l.countsErrors() {
+		answers = append(answers, "broken", flapping)
+	}
+	l.unclear = answers[r.IntN(len(answers))]
 	l.unclearUntil = l.Now().Add(min(d.Length+30*time.Second, 5*time.Minute))
 	l.tell("%s: %s", d, l.unclear)
+}
+
+// flapping answers are broken, but for some in between.
+const flapping = "flapping"
+
+// assessFor returns what answers the validations that a process asks.
+func (l *Lab) assessFor(process *virtual.Process) func(context.Context, strategist.Assessing) (strategist.Assessed, error) {
+	return func(ctx context.Context, of strategist.Assessing) (strategist.Assessed, error) {
+		found, err := l.assess(ctx, of)
+		answer := monitor.ValidationAnswer{Asker: process, Run: of.Run, Verdict: found.ValidationVerdict, Errors: of.Validation.Errors}
+		answer.Verdict.Validation, answer.Verdict.Stage, answer.Verdict.Changed, answer.Verdict.Restarted = of.Question.Validation, of.Stage, of.Changed, of.Restarted
+		if err != nil {
+			answer.Verdict.Result = "absent"
+		}
+		if l.Monitor.ValidationAnswered(answer) && found.Result != "bad" {
+			l.mark("validation: too many errors")
+		}
+		return found, err
+	}
 }
 
 // assess is what is asked by validations: what it says is so, unless it is in
@@ -28,6 +53,12 @@ func (l *Lab) assess(_ context.Context, of strategist.Assessing) (found strategi
 	trouble := ""
 	if !l.healing && l.unclearUntil.After(l.Now()) {
 		trouble = l.unclear
+	}
+	if trouble == flapping {
+		trouble = "broken"
+		if of.Now.Unix()/10%3 == 0 {
+			trouble = "waiting"
+		}
 	}
 	switch {
 	case trouble == "absent":

@@ -139,7 +139,7 @@ func (st *state) answer(entry *verdict, request Assessing, result Assessed) {
 // countErrors makes what was broken too often in a row bad, where policy says how often that is. What this process could
 // not ask or keep does not count.
 func (v *verdict) countErrors(request Assessing, result Assessed) {
-	if result.Result != "broken" {
+	if result.Result != "broken" || result.Unkept {
 		v.errors = 0
 		return
 	}
@@ -200,7 +200,7 @@ const askAgain = 10 * time.Second
 func (s *Strategist) assess(ctx context.Context, request Assessing) Assessed {
 	result, err := s.assessed(ctx, request)
 	if err != nil {
-		result = Assessed{Next: request.Now.Add(askAgain), Unasked: true}
+		result = Assessed{Next: request.Now.Add(askAgain), Unasked: result.Result == "", Unkept: result.Result != ""}
 		result.Result, result.Reason, result.At = "broken", err.Error(), request.Now
 	}
 	result.Validation, result.Stage, result.Changed = request.Question.Validation, request.Stage, request.Changed
@@ -215,8 +215,11 @@ func (s *Strategist) assessed(ctx context.Context, request Assessing) (result As
 		return result, fault.New(fault.Unavailable, "nobody answers here")
 	}
 	result, err = s.Options.Assess(ctx, request)
-	if err != nil || result.Record == nil {
-		return result, err
+	if err != nil {
+		return Assessed{}, err
+	}
+	if result.Record == nil {
+		return result, nil
 	}
 	result.ValidationVerdict.Record = store.JudgementName(request.Now, fmt.Sprintf("%s@%d/%s/%s", request.Run.Name, request.Run.Run, request.Stage, request.Question.Validation))
 	return result, s.Store.PutBlobs(ctx, s.lease, store.JudgementBlobs, map[string][]byte{result.ValidationVerdict.Record: result.Record})

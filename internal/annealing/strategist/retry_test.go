@@ -82,8 +82,8 @@ func TestErrorsInARowAreBad(t *testing.T) {
 		for i, result := range results {
 			now := noon.Add(time.Duration(i) * time.Minute)
 			request := Assessing{Run: run, Validation: policy, Question: conduct.Question{Validation: "web", Stage: "canary", Changed: noon}, Restarted: entry.Restarted, Now: now}
-			found := Assessed{Next: now.Add(time.Minute), Unasked: result == "unasked"}
-			if found.Unasked {
+			found := Assessed{Next: now.Add(time.Minute), Unasked: result == "unasked", Unkept: result == "unkept"}
+			if found.Unasked || found.Unkept {
 				result = "broken"
 			}
 			found.ValidationVerdict = intent.ValidationVerdict{Validation: "web", Stage: "canary", Changed: noon, Result: result, Reason: "no answer", At: now}
@@ -111,6 +111,7 @@ func TestErrorsInARowAreBad(t *testing.T) {
 		{"none", limited(0, 0), []string{"waiting", "broken"}, []string{"waiting", "bad"}},
 		{"an answer between", limited(1, 0), []string{"broken", "waiting", "broken", "broken"}, []string{"broken", "waiting", "broken", "bad"}},
 		{"what was not asked", limited(1, 0), []string{"broken", "unasked", "unasked", "broken"}, []string{"broken", "broken", "broken", "bad"}},
+		{"an answer that was not kept", limited(1, 0), []string{"broken", "unkept", "broken", "broken"}, []string{"broken", "broken", "broken", "bad"}},
 		{"with a retry", limited(1, 1), []string{"broken", "broken", "broken", "broken"}, []string{"broken", "waiting", "broken", "bad"}},
 	} {
 		if told := play(c.policy, c.results...); !slices.Equal(told, c.want) {

@@ -90,8 +90,9 @@ type Assessed struct {
 	intent.ValidationVerdict
 	// Next is when to ask again; zero: never, for this is the last word.
 	Next time.Time
-	// Unasked reports that this process could not ask, or could not keep the answer. That is not an error of the source.
-	Unasked bool
+	// Unasked reports that this process could not ask, and Unkept that it could not keep what the source answered. Neither is
+	// an error of the source.
+	Unasked, Unkept bool
 	// Record of it, to keep, as store.JudgementBlobs says; nil: there is none.
 	Record []byte
 }

@@ -48,6 +48,9 @@ type rolling struct {
 	approved map[stageRun]bool
 	// retries are how often validations of runs had begun anew when they were read last.
 	retries map[runOf]map[string]int
+	// errors are the broken answers in a row of each question, and answeredBad the validations that an answer made bad.
+	errors      map[askedBy]uint32
+	answeredBad map[validationRun]bool
 }
 
 type runOf struct {
@@ -68,7 +71,8 @@ func newRolling() rolling {
 		foundGood: map[stageRun]bool{}, went: map[called]bool{},
 		runs: map[string]intent.Rollout{}, soaks: map[intent.AssetID]*soak{}, longest: map[called]time.Duration{}, brought: map[called]bool{},
 		retries: map[runOf]map[string]int{},
-		judged:  map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
+		errors:  map[askedBy]uint32{}, answeredBad: map[validationRun]bool{},
+		judged: map[called]bool{}, bad: map[called]bool{}, forgiven: map[called]bool{}, foundBad: map[runOf]time.Time{}, silent: map[runOf]time.Time{}, ill: map[called]time.Time{},
 	}
 }
 
@@ -125,6 +129,7 @@ func (m *Monitor) rolled(news *news, before map[intent.AssetID][]intent.Pin) {
 	}
 	m.Produced()
 	m.countRetries()
+	m.badVerdicts()
 	for _, name := range slices.Sorted(maps.Keys(m.rolling.runs)) {
 		run := m.rolling.runs[name]
 		m.hold(run.Bad == "" || run.State != intent.RolloutRunning && run.State != intent.RolloutPaused, "L8", "run %d of %s is %s, and what it brings was judged bad: %s", run.Run, name, run.State, run.Bad)

@@ -69,6 +69,8 @@ const (
 	Relaxed Kind = "relaxed"
 	// Retrying are runs in which validations begin anew before what they find is bad.
 	Retrying Kind = "retrying"
+	// Failing are runs in which validations are bad after too many broken answers in a row.
+	Failing Kind = "failing"
 	// Previewing are runs in which pull requests have previews.
 	Previewing Kind = "previewing"
 	// Tasked are runs in which an application that is delivered has tasks.
@@ -92,14 +94,14 @@ var Kinds = map[Kind]func(seed uint64) bool{
 	Rollouts: sim.Rolls, Fields: sim.Sets, Judged: sim.Judged, Ailing: sim.Ails, Telling: sim.Tells, Hours: sim.ByHours,
 	Trains: sim.Trains, Braked: sim.Braked, Caching: sim.Caches, Hinting: sim.Hints, Rotating: sim.Rotates,
 	Unserved: sim.Unserved, Sharing: sim.Shares, Generations: sim.Generations, Outputs: sim.AsksOutputs, Common: sim.UnderCommon,
-	Delivering: sim.Delivers, Lined: sim.DeliversReleases, Relaxed: sim.RelaxesTrains, Retrying: sim.RetriesValidations, Previewing: sim.Previews, Tasked: sim.DeliversTasks, Releasing: sim.Releases, Upgrading: sim.Upgrades,
+	Delivering: sim.Delivers, Lined: sim.DeliversReleases, Relaxed: sim.RelaxesTrains, Retrying: sim.RetriesValidations, Failing: sim.CountsErrors, Previewing: sim.Previews, Tasked: sim.DeliversTasks, Releasing: sim.Releases, Upgrading: sim.Upgrades,
 	Health: sim.DeclaresHealth, Circles: sim.Circles, Overreaching: sim.Overreaches,
 }
 
 // All mutants, by theme.
 var All = slices.Concat(
 	fences, permits, admissions, approvals, consents, budgets, rates, claims, targets, pushes, settlings,
-	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered, released, relaxed, retried, previewed, tasked, workflowed, upgraded,
+	checks, neighbours, answers, publications, guards, identities, contents, collections, audits, livenesses, rollouts, protections, ills, declared, notifications, hours, trains, secrets, brakes, ages, hinted, rotated, unserved, sharedFields, surplus, outputted, commons, fleets, memos, circles, delivered, released, relaxed, retried, failing, previewed, tasked, workflowed, upgraded,
 )
 
 // Find returns the mutant of a name.
