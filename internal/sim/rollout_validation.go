@@ -19,7 +19,7 @@ func (l *Lab) rolloutSource(d Disturbance, r *rand.Rand) {
 	l.note(d.Kind, "validation")
 	answers := []string{"inconclusive", "broken", "broken", "absent", "waiting"}
 	if l.countsErrors() {
-		answers = append(answers, "broken", flapping)
+		answers = append(answers, flapping, flapping)
 	}
 	l.unclear = answers[r.IntN(len(answers))]
 	l.unclearUntil = l.Now().Add(min(d.Length+30*time.Second, 5*time.Minute))
