@@ -288,7 +288,7 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, Schemas: a.schemas, Runtime: a.runtime, Health: a.health, Problems: a.problems,
 		Identify: access.CallerOf, Location: a.location(), Version: a.options.Version, Log: a.log, Login: a.exchange,
 		// Who bears the launch token is the one user of a local server.
-		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose, Trace: a.tracer(), PushLog: a.readPushLog,
+		Alone: a.alone, Sweep: a.options.Limits.Sweep, Measure: &a.measures.API, Diagnose: a.diagnose, Trace: a.tracer(), PushLog: a.readPushLog, Plugin: a.askedPlugin,
 	})
 	return nil
 }

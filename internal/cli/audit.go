@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
+	"lehr.dev/internal/auditexport"
 	"lehr.dev/internal/ground/audit"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
@@ -120,30 +120,8 @@ func (s *session) auditExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for i := range heads {
-				heads[i].At = time.Time{}
-			}
-			return audit.Export(s.Out, heads, func(partition intent.PartitionID, cursor uint64) ([]audit.Record, error) {
-				response, err := c.Audit.ListAudit(ctx, &apipb.ListAuditRequest{Partition: string(partition), After: cursor, Limit: 1000})
-				if err != nil {
-					return nil, err
-				}
-				records := make([]audit.Record, len(response.Records))
-				for i, r := range response.Records {
-					records[i] = auditRecord(r)
-				}
-				return records, nil
-			})
+			return auditexport.Write(ctx, s.Out, c, heads)
 		},
-	}
-}
-
-func auditRecord(r *apipb.AuditRecord) audit.Record {
-	return audit.Record{
-		Partition: intent.PartitionID(r.Partition), Number: r.Number, At: r.At.AsTime(),
-		By:   intent.Actor{Name: r.By.GetName(), Origin: r.By.GetOrigin()},
-		From: r.From, Token: r.Token, Verb: r.Verb, Subject: r.Subject, Reason: r.Reason, Detail: r.Detail,
-		Version: int(r.Version), Link: r.Link,
 	}
 }
 
@@ -183,21 +161,13 @@ checkpoints by itself.`,
 // checkpoints asks for those of the chosen partition, or of all, and in any
 // case for that of all together.
 func (s *session) checkpoints(ctx context.Context, c *client.Client) ([]audit.Checkpoint, error) {
-	response, err := c.Audit.ListCheckpoints(ctx, &apipb.ListCheckpointsRequest{})
+	heads, err := auditexport.Heads(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	var list []audit.Checkpoint
-	for _, p := range response.Checkpoints {
-		if s.partition != "" && p.Partition != "" && p.Partition != s.partition {
-			continue
-		}
-		link, err := intent.ParseDigest(p.Link)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, audit.Checkpoint{Store: p.Store, Partition: intent.PartitionID(p.Partition), Number: p.Number, Link: link, At: p.At.AsTime().UTC()})
-	}
+	list := slices.DeleteFunc(heads, func(p audit.Checkpoint) bool {
+		return s.partition != "" && p.Partition != "" && string(p.Partition) != s.partition
+	})
 	if s.partition != "" && !slices.ContainsFunc(list, func(p audit.Checkpoint) bool { return string(p.Partition) == s.partition }) {
 		return nil, fault.New(fault.NotFound, "the audit has no chain of partition %s", s.partition).WithHint("lehr get partitions lists them")
 	}

@@ -78,6 +78,7 @@ func nouns() []noun {
 		{names: []string{"previews", "preview"}, list: listPreviews, describe: describeListed(listPreviews)},
 		{names: []string{"windows", "window"}, chosen: []string{"asset"}, list: listWindows, describe: describeListed(listWindows)},
 		{names: []string{"pushes", "push"}, chosen: []string{"asset"}, list: listPushes, describe: describePush},
+		{names: []string{"plugins", "plugin"}, list: listPlugins, describe: describeListed(listPlugins)},
 		{names: []string{"orphans", "orphan"}, list: listOrphans, describe: describeListed(listOrphans)},
 		{names: []string{"notifications", "notification"}, list: listNotifications, describe: describeListed(listNotifications)},
 		{names: []string{"audit"}, chosen: []string{"global", "asset", "actor", "since"}, list: listAudit, describe: describeAudit},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
@@ -66,9 +67,15 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 		return nil, err
 	}
 	limit := page(request.Limit, usualPage, mostPage)
+	if request.NewestFirst {
+		return s.listNewestAudit(ctx, partition, request, limit)
+	}
+	if request.Before != 0 {
+		return nil, fault.New(fault.Invalid, "before is for newest_first").WithHint("set newest_first, or give after")
+	}
 	response := &apipb.ListAuditResponse{}
 	cursor, size := request.After, limit
-	if request.Subject != "" || request.Actor != "" || request.Since != nil {
+	if request.Subject != "" || request.Actor != "" || request.Verb != "" || request.Since != nil {
 		size = mostPage
 	}
 	for range mostAuditPages {
@@ -97,8 +104,65 @@ func (s *Server) ListAudit(ctx context.Context, request *apipb.ListAuditRequest)
 // chosen.
 const mostAuditPages = 10
 
+// listNewestAudit lists records from the end of the chain, or from before one of them, backwards.
+func (s *Server) listNewestAudit(ctx context.Context, partition intent.PartitionID, request *apipb.ListAuditRequest, limit int) (*apipb.ListAuditResponse, error) {
+	if request.After != 0 {
+		return nil, fault.New(fault.Invalid, "after is for the oldest first").WithHint("give before, or leave newest_first out")
+	}
+	end, err := s.auditEnd(ctx, partition)
+	if err != nil {
+		return nil, err
+	}
+	if request.Before != 0 {
+		end = min(end, request.Before-1)
+	}
+	response := &apipb.ListAuditResponse{}
+	size := uint64(mostPage)
+	if request.Subject == "" && request.Actor == "" && request.Verb == "" {
+		size = uint64(limit)
+	}
+	for range mostAuditPages {
+		if end == 0 {
+			return response, nil
+		}
+		begin := end - min(end, size)
+		records, err := s.store.AuditRecords(ctx, partition, begin, int(end-begin))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range slices.Backward(records) {
+			if request.Since != nil && r.At.Before(request.Since.AsTime()) {
+				return response, nil
+			}
+			if len(response.Records) == limit {
+				response.Next = r.Number + 1
+				return response, nil
+			}
+			if chosen(request, r) {
+				response.Records = append(response.Records, toAuditRecord(r))
+			}
+		}
+		end = begin
+	}
+	if end > 0 {
+		response.Next = end + 1
+	}
+	return response, nil
+}
+
+// auditEnd is the number of a chain's last record; 0: it has none.
+func (s *Server) auditEnd(ctx context.Context, partition intent.PartitionID) (uint64, error) {
+	ends, err := s.store.AuditEnds(ctx)
+	for _, end := range ends {
+		if end.Partition == partition {
+			return end.Number, err
+		}
+	}
+	return 0, err
+}
+
 func chosen(request *apipb.ListAuditRequest, r intent.AuditRecord) bool {
-	return (request.Subject == "" || request.Subject == r.Subject) && (request.Actor == "" || request.Actor == r.By.Name) &&
+	return (request.Verb == "" || request.Verb == r.Verb) && (request.Subject == "" || request.Subject == r.Subject) && (request.Actor == "" || request.Actor == r.By.Name) &&
 		(request.Since == nil || !r.At.Before(request.Since.AsTime()))
 }
 

@@ -384,16 +384,11 @@ func (s *Server) stopThen(ctx context.Context, partition intent.PartitionID, at 
 // recordsBefore are the last records of the audit up to a time. First: there are none
 // before them.
 func (s *Server) recordsBefore(ctx context.Context, scope intent.PartitionID, at time.Time) (records []intent.AuditRecord, first bool, err error) {
-	ends, err := s.store.AuditEnds(ctx)
+	high, err := s.auditEnd(ctx, scope)
 	if err != nil {
 		return nil, false, err
 	}
-	var low, high uint64 // Records up to low are not after the time, those after high are.
-	for _, end := range ends {
-		if end.Partition == scope {
-			high = end.Number
-		}
-	}
+	var low uint64 // Records up to low are not after the time, those after high are.
 	for low < high {
 		middle := low + (high-low+1)/2
 		one, err := s.store.AuditRecords(ctx, scope, middle-1, 1)

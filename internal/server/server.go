@@ -17,6 +17,7 @@ import (
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/gen/lehr/api/v1/apipbconnect"
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/access/oidc"
 	"lehr.dev/internal/annealing/delivery"
 	"lehr.dev/internal/ground/fault"
@@ -150,6 +151,8 @@ type Options struct {
 	// PushLog returns what the plugin told of a push that this process has under way; not ok: it has none of
 	// that name. Nil: it has none.
 	PushLog func(partition intent.PartitionID, push intent.PushID) (_ pushlog.Log, ok bool)
+	// Plugin returns how a plugin does that this process asks for a partition; nil: it asks none.
+	Plugin func(partition intent.PartitionID, binding *intentpb.PluginBinding) AskedPlugin
 	// PlanPolicy says what another common policy would hold and refuse; nil: nobody can here.
 	PlanPolicy func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	// Plan looks at what a held candidate would change; nil: nobody can here.
@@ -188,6 +191,7 @@ type Server struct {
 	trace        trace.Tracer
 	diagnose     func(ctx context.Context) []DiagnosisFile
 	pushLog      func(partition intent.PartitionID, push intent.PushID) (pushlog.Log, bool)
+	plugin       func(partition intent.PartitionID, binding *intentpb.PluginBinding) AskedPlugin
 	plan         func(ctx context.Context, candidate intent.Candidate) (Plan, error)
 	planPolicy   func(ctx context.Context, file string, text []byte) (*apipb.PlanCommonPolicyResponse, error)
 	quotas       *quota.Keeper
@@ -235,7 +239,7 @@ func New(o Options) *Server {
 		store: o.Store, schemas: o.Schemas, runtime: o.Runtime, health: health, identify: o.Identify,
 		location: o.Location, version: o.Version, started: o.Runtime.Now(),
 		delivered: &delivery.Reader{Store: o.Store, Schemas: o.Schemas},
-		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, trials: o.Trials, measure: counted, trace: o.Trace, diagnose: o.Diagnose, pushLog: o.PushLog,
+		queries:   query.New(o.Store, o.Schemas, o.Runtime), repositories: o.Repositories, trials: o.Trials, measure: counted, trace: o.Trace, diagnose: o.Diagnose, pushLog: o.PushLog, plugin: o.Plugin,
 		plan: o.Plan, planPolicy: o.PlanPolicy, quotas: quotas,
 		sweep: cmp.Or(o.Sweep, 30*time.Second),
 	}

@@ -2,15 +2,27 @@ package web_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	intentpb "lehr.dev/gen/lehr/intent/v1"
+	"lehr.dev/internal/ground/document"
+	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/server"
+	"lehr.dev/internal/store"
+	"lehr.dev/internal/web"
+	"lehr.dev/test/chromium"
 )
 
 // axeRun asks axe-core (testdata/axe.min.js.gz, version 4.14.1, MPL 2.0, from the npm package axe-core: npm pack axe-core, and gzip -9 -n)
@@ -31,7 +43,7 @@ const printed = `(() => {
   const texts = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const text = texts.currentNode, parent = text.parentElement;
-    if (!text.textContent.trim() || parent.closest("form, button, .acts, .button, .views, .back, title, time")) continue;
+    if (!text.textContent.trim() || parent.closest("form, button, .acts, .button, .views, .back, .hidden, title, time")) continue;
     if (!isShown(parent)) { tell("it is not printed", text); continue; }
     const range = document.createRange();
     range.selectNodeContents(text);
@@ -101,6 +113,84 @@ func (r *real) prints(name string) {
 	r.must(err)
 }
 
+// accessiblePaths are examined by TestAccessible, and deliveryPaths by TestDeliveryIsAccessible, rolloutPaths by
+// TestRolloutInABrowser, and taskPaths, with an id for each %s, by TestTenTasks.
+var (
+	accessiblePaths = []string{
+		"/", "/inbox", "/calendar", "/calendar?view=month", "/search?q=web", "/partition/shop", "/partition/shop/asset/web", "/partition/shop/asset/db?diff=unified",
+		"/partition/shop/provenance/web?field=payload.input", "/partition/shop/references/db", "/partition/shop/timeline/web", "/partition/shop/groups", "/partition/shop/group/site",
+		"/partition/shop/graph/site", "/partition/shop/graph/site?view=tree", "/partition/shop/causes", "/partition/shop/incarnations", "/partition/shop/incarnation/1",
+		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/previews", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
+		"/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
+		"/audit", "/access", "/server", "/partition/shop/plugins", "/partition/shop/notifications",
+	}
+	deliveryPaths = []string{
+		"/partition/shop/delivery", "/partition/shop/version/1.1.0?application=web", "/partition/shop/environment/production?application=web", "/partition/shop/releases?line=main",
+		"/partition/shop/release/1?line=main", "/partition/shop/act/abort-release?line=main&release=1", "/partition/shop/previews", "/partition/shop/plugins",
+		"/audit?actor=ann&partition=shop", "/audit?partition=shop&verify=yes", "/access?name=eve&role=approver",
+	}
+	rolloutPaths = []string{"/partition/shop/rollouts", "/partition/shop/rollout/site", "/partition/shop/runs/site", "/partition/shop/act/rollout-start?rollout=site"}
+	taskPaths    = []string{"/commit?revision=%s", "/calendar?from=%s", "/partition/shop/candidate/%s", "/partition/shop/push/%s", "/partition/shop/asset/database"}
+)
+
+// TestEveryKindOfPageIsExamined: no kind of page is left out where pages are examined by axe-core.
+func TestEveryKindOfPageIsExamined(t *testing.T) {
+	examined := map[string]bool{}
+	for _, path := range slices.Concat(accessiblePaths, deliveryPaths, rolloutPaths, taskPaths) {
+		path, _, _ = strings.Cut(path, "?")
+		kind, isOfPartition := strings.CutPrefix(path, "/partition/shop")
+		kind, _, _ = strings.Cut(strings.TrimPrefix(kind, "/"), "/")
+		if isOfPartition && kind == "" {
+			kind = "partition"
+		}
+		examined[kind] = true
+	}
+	for _, kind := range web.Kinds() {
+		if !examined[kind] {
+			t.Errorf("no page of the kind %q is examined", kind)
+		}
+	}
+}
+
+// TestDeliveryIsAccessible is TestAccessible of pages of delivery, and of those that tell how Lehr itself does.
+func TestDeliveryIsAccessible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a browser")
+	}
+	chromium.Require(t, "the pages of delivery")
+	w := newWorld(t)
+	w.deliver(func(p *intentpb.Policy) {
+		p.Deliveries[0].Releases = "shop/main"
+		p.ReleaseLines = []*intentpb.ReleaseLine{{Name: "main", Applications: []string{"shop/web", "gone/mail"}}}
+		p.Previews = []*intentpb.PreviewRule{{Name: "review", Before: "preview/", After: "/", Generator: "review", Source: "shop", Branches: []string{"*"}, AtMost: 10}}
+		p.Plugins = []*intentpb.PluginBinding{{Type: "lehr.command.v1.Command", Run: []string{"lehr-command"}}, {Type: "lehr.process.v1.Job", Run: []string{"lehr-process"}}}
+	})
+	_, err := w.store.SavePreviews(t.Context(), w.lease, "review", document.Edit{Reason: "a try", Operations: []document.Operation{
+		{Path: "/feature-cart", Value: json.RawMessage(`{"branch": "feature/cart", "commit": "0123456789abcdef", "url": "https://cart.example.com", "created_at": "2026-11-28T08:00:00Z", "expires_at": "2026-12-05T08:00:00Z"}`)},
+		{Path: "/pr-7", Value: json.RawMessage(`{"branch": "menu", "commit": "fedcba", "pull_request": 7, "created_at": "2026-11-28T08:00:00Z", "expires_at": "2026-12-05T08:00:00Z", "ending": {"since": "2026-11-29T08:00:00Z", "cause": "pull-request-closed"}}`)},
+	}})
+	w.must(err)
+	_, err = w.store.RecordDelivery(t.Context(), intent.DeliveryRecord{
+		Partition: "shop", Application: "main", Kind: intent.DeliveryRelease, By: ann, Reason: "the week",
+		Versions: map[string]intent.VersionName{"shop/web": {Name: "1.1.0", Digest: "sha256:b"}, "gone/mail": {Name: "2.0.0"}},
+	}, store.DeliveryAuthority{Partition: "shop", AnyOf: []intent.Role{intent.Operator}})
+	w.must(err)
+	w.asked = func(binding *intentpb.PluginBinding) server.AskedPlugin {
+		if binding.Run[0] == "lehr-process" {
+			return server.AskedPlugin{Problem: errors.New("it ended: exit status 1")}
+		}
+		return server.AskedPlugin{Name: "lehr-command", Version: "1", Types: []server.ServedType{{Type: "lehr.command.v1.Command", Guarantee: "N", LongestEffect: 10 * time.Second}}}
+	}
+	r := &real{T: t, asked: map[string]bool{}}
+	r.open()
+	base, axe := r.in(w.link()), r.axe()
+	r.until(isLive)
+	for _, path := range deliveryPaths {
+		r.examines(base, path, axe)
+	}
+	r.quiet()
+}
+
 // TestAccessible: axe-core finds nothing on the pages in light and dark, and at 320 pixels
 // nothing but what scrolls within its frame is wider than the window.
 func TestAccessible(t *testing.T) {
@@ -112,14 +202,7 @@ func TestAccessible(t *testing.T) {
 	r.lehr("workflow", "run", "promote", "--input", "version=v2", "--reason", "a try")
 	base := r.in(r.lehr("page"))
 	r.until(`document.getElementById("wrong").innerText.includes("moving racks")`)
-	paths := []string{
-		"/", "/inbox", "/calendar", "/calendar?view=month", "/search?q=web", "/partition/shop", "/partition/shop/asset/web", "/partition/shop/asset/db?diff=unified",
-		"/partition/shop/provenance/web?field=payload.input", "/partition/shop/references/db", "/partition/shop/timeline/web", "/partition/shop/groups", "/partition/shop/group/site",
-		"/partition/shop/graph/site", "/partition/shop/graph/site?view=tree", "/partition/shop/causes", "/partition/shop/incarnations", "/partition/shop/incarnation/1",
-		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/previews", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
-		"/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
-	}
-	for _, path := range paths {
+	for _, path := range accessiblePaths {
 		r.examines(base, path, axe)
 	}
 	// On paper it is said where a link leads whose text does not say it.
@@ -156,12 +239,33 @@ func (r *real) examines(base, path, axe string) {
 	r.scheme("light")
 	r.visit(base + path)
 	r.accessible(path+" in light", axe, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
+	r.keeps(path, "light")
 	r.scheme("dark") // Nothing but colours differs.
+	r.keeps(path, "dark")
 	r.accessible(path+" in dark", axe, `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`)
 	r.reflows(path)
 	r.accessible(path+" at 320 pixels", axe, `{type: "rule", values: ["target-size"]}`)
 	r.prints(path)
 	r.width(1280)
+}
+
+// keeps writes a picture of the page into the folder of LEHR_SCREENSHOTS, for people who look at all pages.
+func (r *real) keeps(path, scheme string) {
+	r.Helper()
+	folder := os.Getenv("LEHR_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	r.until(`document.readyState === "complete"`)
+	picture, err := chromedp.Run(r.browser, chromedp.FullScreenshot(100))
+	r.must(err)
+	name := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' {
+			return c
+		}
+		return '-'
+	}, strings.TrimPrefix(path, "/"))
+	r.must(os.WriteFile(filepath.Join(folder, scheme+"-"+name+".png"), picture, 0o644))
 }
 
 // accessible runs axe-core on the page as it is. A page that loads itself anew meanwhile, for it

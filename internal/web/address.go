@@ -27,7 +27,11 @@ var named = map[string]bool{
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"workflows": false, workflowRunKind: true,
 	"delivery": false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
+	"plugins": false, "notifications": false,
 }
+
+// globalKinds are the kinds of page that are about all partitions and may be asked for something.
+var globalKinds = []string{searchKind, calendarKind, commitKind, auditKind, accessKind, serverKind}
 
 func parseAddress(u *url.URL) (address, error) {
 	refused := func() (address, error) {
@@ -40,7 +44,7 @@ func parseAddress(u *url.URL) (address, error) {
 	if path == "/"+inboxKind {
 		return address{kind: inboxKind}, nil
 	}
-	for _, kind := range []string{searchKind, calendarKind, commitKind} {
+	for _, kind := range globalKinds {
 		if path == "/"+kind {
 			return address{kind: kind, query: query(kind, u.Query())}, nil
 		}

@@ -105,10 +105,12 @@ func TestRolloutInABrowser(t *testing.T) {
 	if title := r.ask(`document.title`); title != "Runs of site · Lehr" {
 		t.Errorf("the title is %q", title)
 	}
-	for _, path := range []string{"/partition/shop/rollouts", "/partition/shop/rollout/site", "/partition/shop/runs/site", "/partition/shop/act/rollout-start?rollout=site", "/partition/shop/asset/api?at=1s"} {
-		r.visit(base + path)
-		r.reflows(path)
+	axe := r.axe()
+	for _, path := range rolloutPaths {
+		r.examines(base, path, axe)
 	}
+	r.visit(base + "/partition/shop/asset/api?at=1s")
+	r.reflows("an asset as it was")
 	r.width(1200)
 	r.reviewsCandidate(base)
 	r.quiet()

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -283,7 +284,11 @@ func TestTenTasks(t *testing.T) {
 	head := exec.Command("git", "-C", filepath.Join(r.folder, "repository"), "rev-parse", "HEAD~2")
 	revision, err := head.Output()
 	r.must(err)
-	for _, path := range []string{"/commit?revision=" + strings.TrimSpace(string(revision)), "/calendar?from=" + next} {
+	ids := []string{strings.TrimSpace(string(revision)), next, r.first("candidates", "digest"), r.first("pushes", "push")}
+	for _, path := range taskPaths {
+		if strings.Contains(path, "%s") {
+			path, ids = fmt.Sprintf(path, ids[0]), ids[1:]
+		}
 		r.examines(base, path, axe)
 	}
 	for _, path := range []string{
@@ -294,6 +299,17 @@ func TestTenTasks(t *testing.T) {
 		r.reflows(path)
 	}
 	r.quiet()
+}
+
+// first is a field of the first thing that lehr get lists of a kind.
+func (r *real) first(kind, field string) string {
+	r.Helper()
+	var listed []map[string]any
+	r.must(json.Unmarshal([]byte(r.lehr("get", kind, "-o", "json", "--limit", "1")), &listed))
+	if len(listed) == 0 {
+		r.Fatalf("there are no %s", kind)
+	}
+	return fmt.Sprint(listed[0][field])
 }
 
 // person does tasks, by a mouse and a keyboard for texts, or by keys alone.

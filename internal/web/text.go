@@ -26,7 +26,7 @@ var functions = template.FuncMap{
 	"commit": commitLink, "sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
 	"actor": actor, "runClass": runClass, "resultClass": resultClass, "plots": plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"transition": workflowtext.Transition, "event": workflowtext.Event, "runActor": workflowtext.Actor, "stateOfRun": workflowtext.State, "ending": workflowtext.Ending, "inputText": inputText, "outcomeClass": outcomeClass,
-	"some": someFields, "more": moreFields,
+	"audit": auditOf, "role": roleWord, "some": someFields, "more": moreFields,
 	"placed": func(what string, place *apipb.Place) placeView { return placeView{what, place} },
 }
 

@@ -89,6 +89,7 @@ func (s *Site) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", http.FileServerFS(static))
 	mux.HandleFunc("GET /events", s.events)
+	mux.HandleFunc("GET /"+auditFile, s.exportAudit)
 	mux.HandleFunc("GET /", s.page)
 	mux.HandleFunc("POST /partition/{partition}/act/{name}", s.act)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,6 +169,12 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showSearch(ctx, r, at)
 	case commitKind:
 		return showCommit(ctx, r, at)
+	case auditKind:
+		return showAudit(ctx, r, at)
+	case accessKind:
+		return showAccess(ctx, r, at)
+	case serverKind:
+		return showServer(ctx, r, at)
 	case "partition":
 		return showPartition(ctx, r, at)
 	case "causes":
@@ -215,6 +222,10 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showRelease(ctx, r, at)
 	case "previews":
 		return showPreviews(ctx, r, at)
+	case "plugins":
+		return showPlugins(ctx, r, at)
+	case "notifications":
+		return showNotifications(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
 	case "workflows":
@@ -233,6 +244,7 @@ var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "candidate": {"after", "plan"}, "orphans": {"after"},
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"},
+	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
 	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release"},

@@ -42,6 +42,8 @@ type world struct {
 	problems []string
 	// pushLog is of the pushes that the server has under way.
 	pushLog pushlog.Book
+	// asked is how the plugins do that the server asks; nil: it asks none.
+	asked func(*intentpb.PluginBinding) server.AskedPlugin
 }
 
 type builtin struct{}
@@ -81,6 +83,15 @@ func newWorldOf(t testing.TB, storeOptions sqlite.Options, change ...func(*web.O
 		Store: w.store, Schemas: builtin{}, Runtime: loop.Real(), Identify: access.CallerOf, Location: "/srv/lehr store.db", Version: "test",
 		Problems: func() []string { return w.problems },
 		PushLog:  func(_ intent.PartitionID, push intent.PushID) (pushlog.Log, bool) { return w.pushLog.Read(push) },
+		Health: func() (acting []server.Health) {
+			if w.asked != nil {
+				acting = append(acting, server.Health{Partition: "shop", Acting: true})
+			}
+			return acting
+		},
+		Plugin: func(_ intent.PartitionID, binding *intentpb.PluginBinding) server.AskedPlugin {
+			return w.asked(binding)
+		},
 	}).Handler()
 	local := access.Local{Token: access.NewToken()}
 	options := web.DefaultOptions(client.InProcess(access.InProcess(w.api)))

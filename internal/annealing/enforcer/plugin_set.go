@@ -65,13 +65,20 @@ func (p *pluginSet) bind(policy *policy) map[intent.TypeName]*kind {
 // get returns the plugin of a command line or an address, the same one each
 // time.
 func (p *pluginSet) get(binding *intentpb.PluginBinding) *served {
-	key := strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
+	key := BindingKey(binding)
 	if cached := p.byKey[key]; cached != nil {
 		return cached
 	}
-	p.byKey[key] = &served{plugin: p.open(binding), measure: p.measure.Plugins.Of(p.measuredName(binding)), key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
+	measured := p.measure.Plugins.Of(p.measuredName(binding))
+	measured.Binding.Store(&key)
+	p.byKey[key] = &served{plugin: p.open(binding), measure: measured, key: key, name: nameOf(binding), ready: loop.Queue[*asset]{Compare: byID}, suspects: loop.Queue[*asset]{Compare: byID}}
 	p.order = append(p.order, p.byKey[key])
 	return p.byKey[key]
+}
+
+// BindingKey tells two bindings of plugins apart: by what they run, or whom they dial.
+func BindingKey(binding *intentpb.PluginBinding) string {
+	return strings.Join(append([]string{binding.Dial}, binding.Run...), "\x00")
 }
 
 // measuredName is what people read a plugin's numbers by: its program, without its

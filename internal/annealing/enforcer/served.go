@@ -139,6 +139,8 @@ func (s *served) failed(err error, isDown bool, most time.Duration, now time.Tim
 func (s *served) measureBreaker() {
 	s.measure.Open.Store(s.open())
 	s.measure.InARow.Store(int64(s.failures))
+	reason := s.reason
+	s.measure.Reason.Store(&reason)
 }
 
 // pluginPause is short at first, since a plugin that was just started, or

@@ -56,6 +56,10 @@ type Plugin struct {
 	// its failures since it answered last.
 	Open   atomic.Bool
 	InARow atomic.Int64
+	// Reason is why its breaker is open, for people.
+	Reason atomic.Pointer[string]
+	// Binding tells it from others of its name.
+	Binding atomic.Pointer[string]
 }
 
 // Pushes are those under way, and how those before ended.

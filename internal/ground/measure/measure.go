@@ -74,6 +74,17 @@ func (h *Histogram) Read() (count uint64, sum float64, upTo map[float64]uint64) 
 	return count, math.Float64frombits(h.sum.Load()), upTo
 }
 
+// Quantile returns the bound that a share of the values is at most; not ok: there are no values, or too few are within the bounds.
+func (h *Histogram) Quantile(share float64) (bound float64, ok bool) {
+	count, _, upTo := h.Read()
+	for _, bound := range slices.Sorted(maps.Keys(upTo)) {
+		if n := upTo[bound]; n > 0 && float64(n) >= share*float64(count) {
+			return bound, true
+		}
+	}
+	return 0, false
+}
+
 // Others is what a Named calls all beyond mostNames.
 const Others = "others"
 

@@ -29,6 +29,18 @@ func TestHistogram(t *testing.T) {
 	if upTo[0.025] != 0 || upTo[0.05] != 1000 || upTo[30] != 1000 || upTo[120] != 2000 {
 		t.Errorf("the buckets are %v", upTo)
 	}
+	for share, want := range map[float64]float64{0: 0.05, 0.3: 0.05, 0.5: 120, 0.66: 120} {
+		if bound, ok := h.Quantile(share); !ok || bound != want {
+			t.Errorf("%v of them are at most %v, %v, want %v", share, bound, ok, want)
+		}
+	}
+	if bound, ok := h.Quantile(0.7); ok {
+		t.Errorf("70 of 100 are at most %v, and a third took longer than all bounds", bound)
+	}
+	var none measure.Histogram
+	if _, ok := none.Quantile(0.5); ok {
+		t.Error("half of nothing took some time")
+	}
 	var sizes measure.Histogram
 	sizes.Size(512)
 	sizes.Size(513)

@@ -9,6 +9,7 @@ package apipb
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -741,7 +742,12 @@ type ListAuditRequest struct {
 	// Only what this person or program did.
 	Actor string `protobuf:"bytes,5,opt,name=actor" json:"actor,omitempty"`
 	// Only what was done then or later.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since" json:"since,omitempty"`
+	// The newest first, of those numbered below before; 0: of all. Then after is left out.
+	NewestFirst bool   `protobuf:"varint,7,opt,name=newest_first,json=newestFirst" json:"newest_first,omitempty"`
+	Before      uint64 `protobuf:"varint,8,opt,name=before" json:"before,omitempty"`
+	// Only records of this verb, for example "approve".
+	Verb          string `protobuf:"bytes,9,opt,name=verb" json:"verb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -818,11 +824,32 @@ func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ListAuditRequest) GetNewestFirst() bool {
+	if x != nil {
+		return x.NewestFirst
+	}
+	return false
+}
+
+func (x *ListAuditRequest) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
 type ListAuditResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Records []*AuditRecord         `protobuf:"bytes,1,rep,name=records" json:"records,omitempty"`
-	// Pass as after to go on; 0: that was all. A page of what is chosen may be
-	// short, or empty.
+	// Pass as after, or as before where the newest come first, to go on; 0: that was all. A page of what is
+	// chosen may be short, or empty.
 	Next          uint64 `protobuf:"varint,2,opt,name=next" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1468,11 +1495,324 @@ func (x *PartitionHealth) GetWaiting() string {
 	return ""
 }
 
+type ListPluginsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPluginsRequest) Reset() {
+	*x = ListPluginsRequest{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPluginsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPluginsRequest) ProtoMessage() {}
+
+func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
+func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListPluginsRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+type ListPluginsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each program or address, in the order of their first types.
+	Plugins []*PluginStatus `protobuf:"bytes,1,rep,name=plugins" json:"plugins,omitempty"`
+	// Whether the process that answers acts for the partition, and so asks its plugins. Where it does not, only program and
+	// types of each are known here.
+	Asked bool `protobuf:"varint,2,opt,name=asked" json:"asked,omitempty"`
+	// Where it does not: the replica that acts for the partition; empty: none does now.
+	Replica       string `protobuf:"bytes,3,opt,name=replica" json:"replica,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPluginsResponse) Reset() {
+	*x = ListPluginsResponse{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPluginsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPluginsResponse) ProtoMessage() {}
+
+func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
+func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListPluginsResponse) GetPlugins() []*PluginStatus {
+	if x != nil {
+		return x.Plugins
+	}
+	return nil
+}
+
+func (x *ListPluginsResponse) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *ListPluginsResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+// PluginStatus is a plugin that serves types of a partition.
+type PluginStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its program without arguments and folder, or its address.
+	Program string `protobuf:"bytes,1,opt,name=program" json:"program,omitempty"`
+	// What it calls itself; empty: it has not answered yet, or another replica asks it.
+	Name    string        `protobuf:"bytes,2,opt,name=name" json:"name,omitempty"`
+	Version string        `protobuf:"bytes,3,opt,name=version" json:"version,omitempty"`
+	Types   []*ServedType `protobuf:"bytes,4,rep,name=types" json:"types,omitempty"`
+	// Why it does not answer; empty: it does, or another replica asks it.
+	Problem string `protobuf:"bytes,5,opt,name=problem" json:"problem,omitempty"`
+	// Whether nothing is asked of it until it answers again, but for one look now and then.
+	BreakerOpen bool `protobuf:"varint,6,opt,name=breaker_open,json=breakerOpen" json:"breaker_open,omitempty"`
+	// Looks in a row that failed, since its last answer.
+	Failures int64 `protobuf:"varint,7,opt,name=failures" json:"failures,omitempty"`
+	// Looks of this process at its assets, several assets at a time, and those that failed.
+	Looks       int64 `protobuf:"varint,8,opt,name=looks" json:"looks,omitempty"`
+	FailedLooks int64 `protobuf:"varint,9,opt,name=failed_looks,json=failedLooks" json:"failed_looks,omitempty"`
+	// In how much time half of the looks, and 99 of 100, were answered, rounded up to the bounds of the metric
+	// lehr_diff_duration_seconds. Unset: there was none, or it took longer than all bounds.
+	Median        *durationpb.Duration `protobuf:"bytes,10,opt,name=median" json:"median,omitempty"`
+	P99           *durationpb.Duration `protobuf:"bytes,11,opt,name=p99" json:"p99,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PluginStatus) Reset() {
+	*x = PluginStatus{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PluginStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PluginStatus) ProtoMessage() {}
+
+func (x *PluginStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PluginStatus.ProtoReflect.Descriptor instead.
+func (*PluginStatus) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PluginStatus) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *PluginStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PluginStatus) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *PluginStatus) GetTypes() []*ServedType {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *PluginStatus) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *PluginStatus) GetBreakerOpen() bool {
+	if x != nil {
+		return x.BreakerOpen
+	}
+	return false
+}
+
+func (x *PluginStatus) GetFailures() int64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *PluginStatus) GetLooks() int64 {
+	if x != nil {
+		return x.Looks
+	}
+	return 0
+}
+
+func (x *PluginStatus) GetFailedLooks() int64 {
+	if x != nil {
+		return x.FailedLooks
+	}
+	return 0
+}
+
+func (x *PluginStatus) GetMedian() *durationpb.Duration {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *PluginStatus) GetP99() *durationpb.Duration {
+	if x != nil {
+		return x.P99
+	}
+	return nil
+}
+
+// ServedType is a type that the policy binds to a plugin.
+type ServedType struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Type  string                 `protobuf:"bytes,1,opt,name=type" json:"type,omitempty"`
+	// The class of its guarantee: "F" (fenced), "C" (compares and sets) or "N" (none); empty: it does not say, or is down.
+	Guarantee string `protobuf:"bytes,2,opt,name=guarantee" json:"guarantee,omitempty"`
+	// The longest effect that it cannot cancel.
+	LongestEffect *durationpb.Duration `protobuf:"bytes,3,opt,name=longest_effect,json=longestEffect" json:"longest_effect,omitempty"`
+	// How old an answer may be that nobody asked for in particular.
+	Cadence       *durationpb.Duration `protobuf:"bytes,4,opt,name=cadence" json:"cadence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedType) Reset() {
+	*x = ServedType{}
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedType) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedType) ProtoMessage() {}
+
+func (x *ServedType) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_api_v1_journal_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
+func (*ServedType) Descriptor() ([]byte, []int) {
+	return file_lehr_api_v1_journal_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ServedType) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *ServedType) GetGuarantee() string {
+	if x != nil {
+		return x.Guarantee
+	}
+	return ""
+}
+
+func (x *ServedType) GetLongestEffect() *durationpb.Duration {
+	if x != nil {
+		return x.LongestEffect
+	}
+	return nil
+}
+
+func (x *ServedType) GetCadence() *durationpb.Duration {
+	if x != nil {
+		return x.Cadence
+	}
+	return nil
+}
+
 var File_lehr_api_v1_journal_proto protoreflect.FileDescriptor
 
 const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\n" +
-	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"B\n" +
+	"\x19lehr/api/v1/journal.proto\x12\vlehr.api.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18lehr/api/v1/access.proto\x1a\x18lehr/api/v1/values.proto\"B\n" +
 	"\x0eGetPushRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04push\x18\x02 \x01(\tR\x04push\"8\n" +
@@ -1530,14 +1870,17 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\x06reason\x18\n" +
 	" \x01(\tR\x06reason\x12\x18\n" +
 	"\aversion\x18\v \x01(\x05R\aversion\x12\x12\n" +
-	"\x04link\x18\f \x01(\tR\x04link\"\xbe\x01\n" +
+	"\x04link\x18\f \x01(\tR\x04link\"\x8d\x02\n" +
 	"\x10ListAuditRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x18\n" +
 	"\asubject\x18\x04 \x01(\tR\asubject\x12\x14\n" +
 	"\x05actor\x18\x05 \x01(\tR\x05actor\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"[\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12!\n" +
+	"\fnewest_first\x18\a \x01(\bR\vnewestFirst\x12\x16\n" +
+	"\x06before\x18\b \x01(\x04R\x06before\x12\x12\n" +
+	"\x04verb\x18\t \x01(\tR\x04verb\"[\n" +
 	"\x11ListAuditResponse\x122\n" +
 	"\arecords\x18\x01 \x03(\v2\x18.lehr.api.v1.AuditRecordR\arecords\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x04R\x04next\"\x98\x01\n" +
@@ -1577,7 +1920,32 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
 	"\x06acting\x18\x02 \x01(\bR\x06acting\x12\x18\n" +
 	"\aproblem\x18\x03 \x01(\tR\aproblem\x12\x18\n" +
-	"\awaiting\x18\x04 \x01(\tR\awaiting2\xb9\x01\n" +
+	"\awaiting\x18\x04 \x01(\tR\awaiting\"2\n" +
+	"\x12ListPluginsRequest\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\"z\n" +
+	"\x13ListPluginsResponse\x123\n" +
+	"\aplugins\x18\x01 \x03(\v2\x19.lehr.api.v1.PluginStatusR\aplugins\x12\x14\n" +
+	"\x05asked\x18\x02 \x01(\bR\x05asked\x12\x18\n" +
+	"\areplica\x18\x03 \x01(\tR\areplica\"\xf7\x02\n" +
+	"\fPluginStatus\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12-\n" +
+	"\x05types\x18\x04 \x03(\v2\x17.lehr.api.v1.ServedTypeR\x05types\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\x12!\n" +
+	"\fbreaker_open\x18\x06 \x01(\bR\vbreakerOpen\x12\x1a\n" +
+	"\bfailures\x18\a \x01(\x03R\bfailures\x12\x14\n" +
+	"\x05looks\x18\b \x01(\x03R\x05looks\x12!\n" +
+	"\ffailed_looks\x18\t \x01(\x03R\vfailedLooks\x121\n" +
+	"\x06median\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x06median\x12+\n" +
+	"\x03p99\x18\v \x01(\v2\x19.google.protobuf.DurationR\x03p99\"\xb5\x01\n" +
+	"\n" +
+	"ServedType\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1c\n" +
+	"\tguarantee\x18\x02 \x01(\tR\tguarantee\x12@\n" +
+	"\x0elongest_effect\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rlongestEffect\x123\n" +
+	"\acadence\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\acadence2\xb9\x01\n" +
 	"\x0eJournalService\x12W\n" +
 	"\n" +
 	"ListPushes\x12\x1e.lehr.api.v1.ListPushesRequest\x1a\x1f.lehr.api.v1.ListPushesResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12N\n" +
@@ -1585,9 +1953,10 @@ const file_lehr_api_v1_journal_proto_rawDesc = "" +
 	"\fAuditService\x12T\n" +
 	"\tListAudit\x12\x1d.lehr.api.v1.ListAuditRequest\x1a\x1e.lehr.api.v1.ListAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12Z\n" +
 	"\vVerifyAudit\x12\x1f.lehr.api.v1.VerifyAuditRequest\x1a .lehr.api.v1.VerifyAuditResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12f\n" +
-	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022\xc4\x01\n" +
+	"\x0fListCheckpoints\x12#.lehr.api.v1.ListCheckpointsRequest\x1a$.lehr.api.v1.ListCheckpointsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x022\xa0\x02\n" +
 	"\rServerService\x12T\n" +
-	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12]\n" +
+	"\tGetServer\x12\x1d.lehr.api.v1.GetServerRequest\x1a\x1e.lehr.api.v1.GetServerResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x03\x12Z\n" +
+	"\vListPlugins\x12\x1f.lehr.api.v1.ListPluginsRequest\x1a .lehr.api.v1.ListPluginsResponse\"\b\xda\xe4\x19\x04\b\x01\x10\x01\x12]\n" +
 	"\fGetDiagnosis\x12 .lehr.api.v1.GetDiagnosisRequest\x1a!.lehr.api.v1.GetDiagnosisResponse\"\b\xda\xe4\x19\x04\b\x04\x10\x02B%Z\x1elehr.dev/gen/lehr/api/v1;apipb\x92\x03\x02\b\x02b\beditionsp\xe8\a"
 
 var (
@@ -1602,7 +1971,7 @@ func file_lehr_api_v1_journal_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_journal_proto_rawDescData
 }
 
-var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_lehr_api_v1_journal_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*GetPushRequest)(nil),          // 0: lehr.api.v1.GetPushRequest
 	(*GetPushResponse)(nil),         // 1: lehr.api.v1.GetPushResponse
@@ -1626,51 +1995,64 @@ var file_lehr_api_v1_journal_proto_goTypes = []any{
 	(*GetServerRequest)(nil),        // 19: lehr.api.v1.GetServerRequest
 	(*GetServerResponse)(nil),       // 20: lehr.api.v1.GetServerResponse
 	(*PartitionHealth)(nil),         // 21: lehr.api.v1.PartitionHealth
-	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
-	(*PlanRecord)(nil),              // 23: lehr.api.v1.PlanRecord
-	(*Actor)(nil),                   // 24: lehr.api.v1.Actor
-	(*Stop)(nil),                    // 25: lehr.api.v1.Stop
+	(*ListPluginsRequest)(nil),      // 22: lehr.api.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),     // 23: lehr.api.v1.ListPluginsResponse
+	(*PluginStatus)(nil),            // 24: lehr.api.v1.PluginStatus
+	(*ServedType)(nil),              // 25: lehr.api.v1.ServedType
+	(*timestamppb.Timestamp)(nil),   // 26: google.protobuf.Timestamp
+	(*PlanRecord)(nil),              // 27: lehr.api.v1.PlanRecord
+	(*Actor)(nil),                   // 28: lehr.api.v1.Actor
+	(*Stop)(nil),                    // 29: lehr.api.v1.Stop
+	(*durationpb.Duration)(nil),     // 30: google.protobuf.Duration
 }
 var file_lehr_api_v1_journal_proto_depIdxs = []int32{
 	3,  // 0: lehr.api.v1.GetPushResponse.push:type_name -> lehr.api.v1.Push
-	22, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
-	22, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
-	22, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
+	26, // 1: lehr.api.v1.Ground.until:type_name -> google.protobuf.Timestamp
+	26, // 2: lehr.api.v1.Push.admitted:type_name -> google.protobuf.Timestamp
+	26, // 3: lehr.api.v1.Push.ended:type_name -> google.protobuf.Timestamp
 	2,  // 4: lehr.api.v1.Push.grounds:type_name -> lehr.api.v1.Ground
-	23, // 5: lehr.api.v1.Push.plan_record:type_name -> lehr.api.v1.PlanRecord
+	27, // 5: lehr.api.v1.Push.plan_record:type_name -> lehr.api.v1.PlanRecord
 	4,  // 6: lehr.api.v1.Push.progress:type_name -> lehr.api.v1.PushProgress
 	5,  // 7: lehr.api.v1.PushProgress.lines:type_name -> lehr.api.v1.ProgressLine
-	22, // 8: lehr.api.v1.ProgressLine.at:type_name -> google.protobuf.Timestamp
+	26, // 8: lehr.api.v1.ProgressLine.at:type_name -> google.protobuf.Timestamp
 	3,  // 9: lehr.api.v1.ListPushesResponse.pushes:type_name -> lehr.api.v1.Push
-	22, // 10: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	24, // 11: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
-	22, // 12: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	26, // 10: lehr.api.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	28, // 11: lehr.api.v1.AuditRecord.by:type_name -> lehr.api.v1.Actor
+	26, // 12: lehr.api.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
 	8,  // 13: lehr.api.v1.ListAuditResponse.records:type_name -> lehr.api.v1.AuditRecord
-	22, // 14: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
+	26, // 14: lehr.api.v1.Checkpoint.at:type_name -> google.protobuf.Timestamp
 	11, // 15: lehr.api.v1.ListCheckpointsResponse.checkpoints:type_name -> lehr.api.v1.Checkpoint
 	18, // 16: lehr.api.v1.GetDiagnosisResponse.files:type_name -> lehr.api.v1.DiagnosisFile
-	22, // 17: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
+	26, // 17: lehr.api.v1.GetServerResponse.started:type_name -> google.protobuf.Timestamp
 	21, // 18: lehr.api.v1.GetServerResponse.partitions:type_name -> lehr.api.v1.PartitionHealth
-	25, // 19: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
-	6,  // 20: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
-	0,  // 21: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
-	9,  // 22: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
-	14, // 23: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
-	12, // 24: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
-	19, // 25: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
-	16, // 26: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
-	7,  // 27: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
-	1,  // 28: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
-	10, // 29: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
-	15, // 30: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
-	13, // 31: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
-	20, // 32: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
-	17, // 33: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
-	27, // [27:34] is the sub-list for method output_type
-	20, // [20:27] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	29, // 19: lehr.api.v1.GetServerResponse.stops:type_name -> lehr.api.v1.Stop
+	24, // 20: lehr.api.v1.ListPluginsResponse.plugins:type_name -> lehr.api.v1.PluginStatus
+	25, // 21: lehr.api.v1.PluginStatus.types:type_name -> lehr.api.v1.ServedType
+	30, // 22: lehr.api.v1.PluginStatus.median:type_name -> google.protobuf.Duration
+	30, // 23: lehr.api.v1.PluginStatus.p99:type_name -> google.protobuf.Duration
+	30, // 24: lehr.api.v1.ServedType.longest_effect:type_name -> google.protobuf.Duration
+	30, // 25: lehr.api.v1.ServedType.cadence:type_name -> google.protobuf.Duration
+	6,  // 26: lehr.api.v1.JournalService.ListPushes:input_type -> lehr.api.v1.ListPushesRequest
+	0,  // 27: lehr.api.v1.JournalService.GetPush:input_type -> lehr.api.v1.GetPushRequest
+	9,  // 28: lehr.api.v1.AuditService.ListAudit:input_type -> lehr.api.v1.ListAuditRequest
+	14, // 29: lehr.api.v1.AuditService.VerifyAudit:input_type -> lehr.api.v1.VerifyAuditRequest
+	12, // 30: lehr.api.v1.AuditService.ListCheckpoints:input_type -> lehr.api.v1.ListCheckpointsRequest
+	19, // 31: lehr.api.v1.ServerService.GetServer:input_type -> lehr.api.v1.GetServerRequest
+	22, // 32: lehr.api.v1.ServerService.ListPlugins:input_type -> lehr.api.v1.ListPluginsRequest
+	16, // 33: lehr.api.v1.ServerService.GetDiagnosis:input_type -> lehr.api.v1.GetDiagnosisRequest
+	7,  // 34: lehr.api.v1.JournalService.ListPushes:output_type -> lehr.api.v1.ListPushesResponse
+	1,  // 35: lehr.api.v1.JournalService.GetPush:output_type -> lehr.api.v1.GetPushResponse
+	10, // 36: lehr.api.v1.AuditService.ListAudit:output_type -> lehr.api.v1.ListAuditResponse
+	15, // 37: lehr.api.v1.AuditService.VerifyAudit:output_type -> lehr.api.v1.VerifyAuditResponse
+	13, // 38: lehr.api.v1.AuditService.ListCheckpoints:output_type -> lehr.api.v1.ListCheckpointsResponse
+	20, // 39: lehr.api.v1.ServerService.GetServer:output_type -> lehr.api.v1.GetServerResponse
+	23, // 40: lehr.api.v1.ServerService.ListPlugins:output_type -> lehr.api.v1.ListPluginsResponse
+	17, // 41: lehr.api.v1.ServerService.GetDiagnosis:output_type -> lehr.api.v1.GetDiagnosisResponse
+	34, // [34:42] is the sub-list for method output_type
+	26, // [26:34] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_journal_proto_init() }
@@ -1686,7 +2068,7 @@ func file_lehr_api_v1_journal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_journal_proto_rawDesc), len(file_lehr_api_v1_journal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -52,6 +52,9 @@ const (
 	AuditServiceListCheckpointsProcedure = "/lehr.api.v1.AuditService/ListCheckpoints"
 	// ServerServiceGetServerProcedure is the fully-qualified name of the ServerService's GetServer RPC.
 	ServerServiceGetServerProcedure = "/lehr.api.v1.ServerService/GetServer"
+	// ServerServiceListPluginsProcedure is the fully-qualified name of the ServerService's ListPlugins
+	// RPC.
+	ServerServiceListPluginsProcedure = "/lehr.api.v1.ServerService/ListPlugins"
 	// ServerServiceGetDiagnosisProcedure is the fully-qualified name of the ServerService's
 	// GetDiagnosis RPC.
 	ServerServiceGetDiagnosisProcedure = "/lehr.api.v1.ServerService/GetDiagnosis"
@@ -167,7 +170,7 @@ func (UnimplementedJournalServiceHandler) GetPush(context.Context, *v1.GetPushRe
 
 // AuditServiceClient is a client for the lehr.api.v1.AuditService service.
 type AuditServiceClient interface {
-	// Oldest first.
+	// Oldest first, unless the newest are asked for.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// Recomputes the chain.
 	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
@@ -243,7 +246,7 @@ func (c *auditServiceClient) ListCheckpoints(ctx context.Context, req *v1.ListCh
 
 // AuditServiceHandler is an implementation of the lehr.api.v1.AuditService service.
 type AuditServiceHandler interface {
-	// Oldest first.
+	// Oldest first, unless the newest are asked for.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 	// Recomputes the chain.
 	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
@@ -308,6 +311,8 @@ func (UnimplementedAuditServiceHandler) ListCheckpoints(context.Context, *v1.Lis
 // ServerServiceClient is a client for the lehr.api.v1.ServerService service.
 type ServerServiceClient interface {
 	GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error)
+	// The plugins that a partition's policy binds, and how they answer.
+	ListPlugins(context.Context, *v1.ListPluginsRequest) (*v1.ListPluginsResponse, error)
 	// What the process that answers knows of itself, for a bug report: its log and
 	// what its goroutines do tell of all partitions. No payload, no secret.
 	GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error)
@@ -330,6 +335,12 @@ func NewServerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(serverServiceMethods.ByName("GetServer")),
 			connect.WithClientOptions(opts...),
 		),
+		listPlugins: connect.NewClient[v1.ListPluginsRequest, v1.ListPluginsResponse](
+			httpClient,
+			baseURL+ServerServiceListPluginsProcedure,
+			connect.WithSchema(serverServiceMethods.ByName("ListPlugins")),
+			connect.WithClientOptions(opts...),
+		),
 		getDiagnosis: connect.NewClient[v1.GetDiagnosisRequest, v1.GetDiagnosisResponse](
 			httpClient,
 			baseURL+ServerServiceGetDiagnosisProcedure,
@@ -342,12 +353,22 @@ func NewServerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 // serverServiceClient implements ServerServiceClient.
 type serverServiceClient struct {
 	getServer    *connect.Client[v1.GetServerRequest, v1.GetServerResponse]
+	listPlugins  *connect.Client[v1.ListPluginsRequest, v1.ListPluginsResponse]
 	getDiagnosis *connect.Client[v1.GetDiagnosisRequest, v1.GetDiagnosisResponse]
 }
 
 // GetServer calls lehr.api.v1.ServerService.GetServer.
 func (c *serverServiceClient) GetServer(ctx context.Context, req *v1.GetServerRequest) (*v1.GetServerResponse, error) {
 	response, err := c.getServer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListPlugins calls lehr.api.v1.ServerService.ListPlugins.
+func (c *serverServiceClient) ListPlugins(ctx context.Context, req *v1.ListPluginsRequest) (*v1.ListPluginsResponse, error) {
+	response, err := c.listPlugins.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -366,6 +387,8 @@ func (c *serverServiceClient) GetDiagnosis(ctx context.Context, req *v1.GetDiagn
 // ServerServiceHandler is an implementation of the lehr.api.v1.ServerService service.
 type ServerServiceHandler interface {
 	GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error)
+	// The plugins that a partition's policy binds, and how they answer.
+	ListPlugins(context.Context, *v1.ListPluginsRequest) (*v1.ListPluginsResponse, error)
 	// What the process that answers knows of itself, for a bug report: its log and
 	// what its goroutines do tell of all partitions. No payload, no secret.
 	GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error)
@@ -384,6 +407,12 @@ func NewServerServiceHandler(svc ServerServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(serverServiceMethods.ByName("GetServer")),
 		connect.WithHandlerOptions(opts...),
 	)
+	serverServiceListPluginsHandler := connect.NewUnaryHandlerSimple(
+		ServerServiceListPluginsProcedure,
+		svc.ListPlugins,
+		connect.WithSchema(serverServiceMethods.ByName("ListPlugins")),
+		connect.WithHandlerOptions(opts...),
+	)
 	serverServiceGetDiagnosisHandler := connect.NewUnaryHandlerSimple(
 		ServerServiceGetDiagnosisProcedure,
 		svc.GetDiagnosis,
@@ -394,6 +423,8 @@ func NewServerServiceHandler(svc ServerServiceHandler, opts ...connect.HandlerOp
 		switch r.URL.Path {
 		case ServerServiceGetServerProcedure:
 			serverServiceGetServerHandler.ServeHTTP(w, r)
+		case ServerServiceListPluginsProcedure:
+			serverServiceListPluginsHandler.ServeHTTP(w, r)
 		case ServerServiceGetDiagnosisProcedure:
 			serverServiceGetDiagnosisHandler.ServeHTTP(w, r)
 		default:
@@ -407,6 +438,10 @@ type UnimplementedServerServiceHandler struct{}
 
 func (UnimplementedServerServiceHandler) GetServer(context.Context, *v1.GetServerRequest) (*v1.GetServerResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ServerService.GetServer is not implemented"))
+}
+
+func (UnimplementedServerServiceHandler) ListPlugins(context.Context, *v1.ListPluginsRequest) (*v1.ListPluginsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("lehr.api.v1.ServerService.ListPlugins is not implemented"))
 }
 
 func (UnimplementedServerServiceHandler) GetDiagnosis(context.Context, *v1.GetDiagnosisRequest) (*v1.GetDiagnosisResponse, error) {
