@@ -8,88 +8,9 @@ import (
 	"strings"
 	"time"
 
-	apipb "lehr.dev/gen/lehr/api/v1"
-	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/store"
 )
-
-// Course is how the simulator's own rollout goes, which governs the records.
-type Course struct {
-	// Shape is one of shapes; Soak that of its first stage.
-	Shape int
-	Soak  time.Duration
-	// Stop leaves what is bad to a person; Newer is what becomes of a run when
-	// there is something newer.
-	Stop  bool
-	Newer string
-	// Asks a validation, which begins anew so often in one run. Errors are how many answers in a row
-	// may be broken; nil: any number.
-	Asks    bool
-	Retries int
-	Errors  *int
-	// Fields: what it brings are values of a document's fields.
-	Fields bool
-	// Train: a rollout of the other records comes before it.
-	Train bool
-	// Approve: its last stage begins when two people have approved it.
-	Approve bool
-}
-
-// shapes of stages, with their soaks.
-var shapes = []func(soak time.Duration) string{
-	func(soak time.Duration) string { // A canary, then the rest.
-		return fmt.Sprintf("[{name: canary, scopes: [a], soak: %s}, {name: others, rest: true, soak: %s}]", soak, soak/2)
-	},
-	func(soak time.Duration) string { // Waves.
-		return fmt.Sprintf("[{name: canary, scopes: [b], count: 1, soak: %s}, {name: others, rest: true, count: 2, soak: %s}]", soak, soak/2)
-	},
-	func(soak time.Duration) string { // Scope by scope.
-		return fmt.Sprintf("[{name: clusters, scopes: [a, b], by: scope cluster, order: [b], soak: %s}, {name: others, rest: true, delay: 20s}]", soak)
-	},
-	func(soak time.Duration) string { // By parts.
-		return fmt.Sprintf("[{name: canary, scopes: [a], count: 1, soak: %s}, {name: others, rest: true, by: scope cluster, percent: 50%%, most: 2, soak: %s}]", soak, soak/2)
-	},
-}
-
-// rolloutPatience of the rollout with what is ill.
-const rolloutPatience = 2 * time.Minute
-
-func (c *Course) definition() string {
-	of, before := `type == "Command"`, ""
-	if c.Train {
-		of = `type == "Command" && id.startsWith("record/r")`
-		before = fmt.Sprintf("  first:\n    select: type == \"Command\" && !id.startsWith(\"record/r\")\n    stages: [{name: all, rest: true, count: 2, soak: %s}]\n    patience: %s\n    newer: %s\n", c.Soak/2, rolloutPatience, c.Newer)
-	}
-	text := "rollouts:\n" + before + "  records:\n    select: " + of + "\n    stages: " + c.stages() + "\n"
-	if c.Train {
-		text += "    after: first\n"
-	}
-	text += fmt.Sprintf("    patience: %s\n    newer: %s\n    emergency: [{name: first, scopes: [a], soak: 20s}, {name: then, rest: true}]\n", rolloutPatience, c.Newer)
-	if c.Stop {
-		text += "    on_bad: stop\n"
-	}
-	if c.Asks {
-		limits := ""
-		if c.Retries > 0 {
-			limits = fmt.Sprintf("retries: %d, ", c.Retries)
-		}
-		if c.Errors != nil {
-			limits += fmt.Sprintf("errors: %d, ", *c.Errors)
-		}
-		text += "    validate: [errors]\nvalidations:\n  errors: {interval: 1m, " + limits + "metrics: {errors: {prometheus: main, query: errors, compare: none, at_most: 2}}}\n"
-	}
-	return text
-}
-
-// stages are those of its shape, the last of which may ask people.
-func (c *Course) stages() string {
-	text := shapes[c.Shape](c.Soak)
-	if c.Approve {
-		text = strings.Replace(text, "rest: true", "rest: true, approval: {quorum: 2}", 1)
-	}
-	return text
-}
 
 // Rolls reports whether runs of a seed have a rollout.
 func Rolls(seed uint64) bool { return seed%9 == 3 }
@@ -102,18 +23,6 @@ func RetriesValidations(seed uint64) bool { return Rolls(seed) && seed/27%2 == 1
 
 // CountsErrors reports whether in runs of a seed a validation is bad after too many broken answers in a row.
 func CountsErrors(seed uint64) bool { return Rolls(seed) && seed/27%4 >= 2 }
-
-// someCourse is one of this run.
-func (l *Lab) someCourse(r *rand.Rand) *Course {
-	c := someCourse(r)
-	if l.ownRollout() && RetriesValidations(l.options.Seed) {
-		c.Retries = 2
-	}
-	if l.countsErrors() {
-		c.Errors = new(2)
-	}
-	return c
-}
 
 // trains reports whether it does in this run.
 func (l *Lab) trains() bool { return l.ownRollout() && Trains(l.options.Seed) }
@@ -146,18 +55,6 @@ func (l *Lab) govern() {
 		l.first.Things = append(l.first.Things, Thing{ID: id, Kind: "command", Name: id, Text: "r", Scope: scope})
 	}
 }
-
-func someCourse(r *rand.Rand) *Course {
-	c := &Course{
-		Shape: r.IntN(len(shapes)), Soak: time.Duration(1+r.IntN(3)) * time.Minute, Stop: r.IntN(4) == 0,
-		Newer: []string{"supersedes", "supersedes", "queues", "held"}[r.IntN(4)], Asks: r.IntN(4) > 0,
-	}
-	c.Approve = c.Shape == waves && c.Soak == 3*time.Minute
-	return c
-}
-
-// waves is the place of that shape.
-const waves = 1
 
 // beginsWithin and restsWithin are how long it may take until all is in sync.
 func (l *Lab) beginsWithin() time.Duration {
@@ -410,122 +307,4 @@ func (l *Lab) rolledOn(step store.RolloutStep) {
 		}
 	}
 	l.runs[run.Name] = now
-}
-
-// orderRollout asks something of a rollout.
-func (p person) orderRollout() error {
-	list, err := p.c.Rollouts.ListRollouts(p.ctx, &apipb.ListRolloutsRequest{Partition: string(p.partition)})
-	if err != nil || len(list.Rollouts) == 0 {
-		return err
-	}
-	rollout := list.Rollouts[p.r.IntN(len(list.Rollouts))]
-	if asksPeople(rollout.GetRun()) && p.r.IntN(4) > 0 {
-		return p.as(everybody[p.r.IntN(len(everybody))]).voteOnStage(rollout, p.r.IntN(4) > 0)
-	}
-	kinds := []intent.OrderKind{intent.OrderStart, intent.OrderForgive, intent.OrderRollback, intent.OrderStart, intent.OrderRelease}
-	switch intent.RolloutState(rollout.GetRun().GetState()) {
-	case intent.RolloutRunning:
-		kinds = []intent.OrderKind{intent.OrderPause, intent.OrderPause, intent.OrderAbort, intent.OrderSkip, intent.OrderPromote, intent.OrderRollback, intent.OrderEmergency}
-	case intent.RolloutPaused:
-		kinds = []intent.OrderKind{intent.OrderResume, intent.OrderResume, intent.OrderAbort, intent.OrderPromote}
-	}
-	return p.order(rollout.Name, kinds[p.r.IntN(len(kinds))])
-}
-
-func (p person) order(rollout string, kind intent.OrderKind) error {
-	p.tell("%s: %s %s, by %s", p.d, kind, rollout, p.name)
-	_, err := p.c.Rollouts.OrderRollout(p.ctx, &apipb.OrderRolloutRequest{Partition: string(p.partition), Rollout: rollout, Kind: string(kind), Reason: "I say so"})
-	if err == nil {
-		p.mark("rollout: ordered: " + string(kind))
-	}
-	return err
-}
-
-// asksPeople reports whether a run waits for people to let a stage begin.
-func asksPeople(run *apipb.RolloutRun) bool {
-	return run.GetWaitCause() == string(intent.CauseApproval) && intent.RolloutState(run.GetState()) == intent.RolloutRunning
-}
-
-// voteOnStage votes on the stage that asks people.
-func (p person) voteOnStage(rollout *apipb.Rollout, approve bool) error {
-	p.tell("%s: a vote on a stage of %s, by %s: %v", p.d, rollout.Name, p.name, approve)
-	_, err := p.c.Rollouts.VoteOnStage(p.ctx, &apipb.VoteOnStageRequest{
-		Partition: string(p.partition), Rollout: rollout.Name, Run: rollout.Run.Run, Approve: approve, Reason: "I say so",
-	})
-	return err
-}
-
-// stageVotes are cast on a stage that asks people, one after the other, until it begins: somebody votes twice, somebody
-// rejects it first, and whoever rejected it before takes that back.
-var stageVotes = []struct {
-	name    string
-	approve bool
-}{{somebody, true}, {somebody, true}, {"bob", false}, {"bob", true}, {"carol", true}, {"dave", true}}
-
-// askingRun is a run whose stages ask people.
-type askingRun struct {
-	rollout string
-	run     uint64
-}
-
-// hurries is what a person asks of a run that takes for too long; nothing: it does not.
-func (p person) hurries(run *apipb.RolloutRun) intent.OrderKind {
-	if p.ownRollout() || intent.RolloutState(run.GetState()) != intent.RolloutRunning {
-		return ""
-	}
-	switch duration := p.Now().Sub(run.Began.AsTime()); {
-	case duration > begins*3/4 && run.Promoted:
-		return intent.OrderAbort // All have it, and soak on.
-	case duration > begins/2 && !run.Promoted:
-		return intent.OrderPromote
-	}
-	return ""
-}
-
-// endsWithin is how long a run may keep newer content back before somebody ends it.
-const endsWithin = 30 * time.Minute
-
-// goOnWithRollouts does what runs wait for that only a person may do.
-func (p person) goOnWithRollouts() error {
-	if !p.rolls() {
-		return nil
-	}
-	list, err := p.c.Rollouts.ListRollouts(p.ctx, &apipb.ListRolloutsRequest{Partition: string(p.partition)})
-	if err != nil {
-		return err
-	}
-	for _, rollout := range list.Rollouts {
-		if asksPeople(rollout.Run) {
-			asked := askingRun{rollout.Name, rollout.Run.Run}
-			turn := stageVotes[p.stageVotes[asked]%len(stageVotes)]
-			p.stageVotes[asked]++
-			if err := p.as(turn.name).voteOnStage(rollout, turn.approve); err != nil && !fault.Is(err, fault.Conflict) {
-				return err // It may have begun meanwhile.
-			}
-		}
-		// Somebody's own stages may take days.
-		if kind := p.hurries(rollout.Run); kind != "" {
-			if err := p.order(rollout.Name, kind); err != nil {
-				return err
-			}
-		}
-		if rollout.Run == nil && rollout.Governs && rollout.Document == "" {
-			if err := p.order(rollout.Name, intent.OrderStart); err != nil {
-				return err
-			}
-		}
-		for _, kind := range []intent.OrderKind{intent.OrderForgive, intent.OrderStart, intent.OrderResume, intent.OrderAbort, intent.OrderRelease} {
-			if !strings.Contains(rollout.GetRun().GetWaits(), "lehr rollout "+string(kind)) && !(kind == intent.OrderRelease && !rollout.Governs && rollout.Pins > 0) {
-				continue
-			}
-			if kind == intent.OrderAbort && strings.Contains(rollout.GetRun().GetWaits(), "waits for this run to end") && p.Now().Sub(p.changed) < endsWithin {
-				continue // It may end by itself.
-			}
-			if err := p.order(rollout.Name, kind); err != nil {
-				return err
-			}
-			break
-		}
-	}
-	return nil
 }
