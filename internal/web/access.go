@@ -71,9 +71,15 @@ func showAccess(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Parts = append(pageData.Parts, makePart("tokens", "access-tokens", tokens))
+	pageData.Parts = append(pageData.Parts, makePart("tokens", "access-tokens", tokensView{tokens}))
 	return pageData, nil
 }
+
+// tokensView is tokens without their secrets.
+type tokensView struct{ *apipb.ListTokensResponse }
+
+// Revoke leads to the form that ends a token.
+func (tokensView) Revoke(id string) actButton { return newActButton("", "revoke-token", id) }
 
 // roles that there are, in the order of the API.
 func roles() []string {

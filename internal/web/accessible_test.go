@@ -308,8 +308,10 @@ func (r *real) followsAPush(base, axe string) {
 	r.Helper()
 	r.scheme("light")
 	r.write("production/api.wait", "")
-	r.lehr("unhold", "db", "--reason", "over")
+	// The push that is looked at is of the newest: one of v2 would be stopped when v3 comes.
 	r.want("v3")
+	r.untilSaid("shop@3", "get", "partitions")
+	r.lehr("unhold", "db", "--reason", "over")
 	r.visit(base + "/partition/shop/asset/api")
 	r.until(isLive)
 	r.ask(`window.same = true, ""`)

@@ -26,6 +26,8 @@ type act struct {
 	title, button, effect string
 	// lasts is how long it lasts without a period; empty: it has none.
 	lasts string
+	// isGlobal: it is about no one partition, and its address names none.
+	isGlobal bool
 	// loosens: it lets something happen that was kept from happening.
 	loosens bool
 	// show adds to the form what the act is about now; nil: nothing.
@@ -109,7 +111,7 @@ func newActButton(partition, name, subject string) actButton {
 // act is the act that an address names, and what it is about.
 func (a address) act() (act, string, error) {
 	action, ok := acts[a.name]
-	if !ok {
+	if !ok || action.isGlobal != (a.partition == "") {
 		return act{}, "", fault.New(fault.NotFound, "there is no act %.80q", a.name).WithHint("the page of what it is about has those that there are")
 	}
 	subject := a.query.Get(action.subject)
@@ -124,6 +126,15 @@ func showAct(ctx context.Context, r *reader, at address) (page, error) {
 	return actPage(ctx, r, at, formInput{once: newOnce()}, nil)
 }
 
+// newActPage is the page of an act, in its partition if it is of one.
+func newActPage(ctx context.Context, r *reader, at address, title string) (pageData page, err error) {
+	if pageData.Title = title; at.partition != "" {
+		pageData, err = partitionPage(ctx, r, at, title)
+	}
+	pageData.Fixed, pageData.Form = true, true
+	return pageData, err
+}
+
 // formInput is what a form holds besides what is read for it.
 type formInput struct{ once, reason, period string }
 
@@ -133,11 +144,10 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 	if err != nil {
 		return page{}, err
 	}
-	pageData, err := partitionPage(ctx, r, at, strings.TrimSpace(action.title+" "+shownSubject(action, subject, at)))
+	pageData, err := newActPage(ctx, r, at, strings.TrimSpace(action.title+" "+shownSubject(action, subject, at)))
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Fixed, pageData.Form = true, true
 	pageData.Back = backTo(action, at, subject)
 	if refusal != nil {
 		pageData.Parts = append(pageData.Parts, problem("refused", refusal))
@@ -228,11 +238,11 @@ type doneView struct {
 
 // donePage tells what an act has done, and how it is taken back.
 func donePage(ctx context.Context, r *reader, at address, action act, subject, message string) (page, error) {
-	pageData, err := partitionPage(ctx, r, at, "Done")
+	pageData, err := newActPage(ctx, r, at, "Done")
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Fixed, pageData.Form, pageData.Back = true, true, backTo(action, at, subject)
+	pageData.Back = backTo(action, at, subject)
 	view := doneView{Text: message, Back: pageData.Back.Link, BackText: pageData.Back.Text}
 	if action.undo != "" {
 		back := at // The same, under another name.

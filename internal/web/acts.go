@@ -99,6 +99,8 @@ func init() {
 	registerDeliveryActs()
 	registerReleaseActs()
 	registerWorkflowActs()
+	registerTurndownActs()
+	registerServerActs()
 }
 
 // rolloutActs are what can be asked of a rollout.

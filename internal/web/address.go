@@ -49,6 +49,9 @@ func parseAddress(u *url.URL) (address, error) {
 			return address{kind: kind, query: query(kind, u.Query())}, nil
 		}
 	}
+	if name, ok := strings.CutPrefix(path, "/act/"); ok && name != "" && intent.Shown(name) == name {
+		return address{kind: "act", name: name, query: query("act", u.Query())}, nil
+	}
 	rest, hasPartition := strings.CutPrefix(path, "/partition/")
 	if !hasPartition {
 		return refused()
@@ -90,6 +93,9 @@ func (a address) String() string {
 	}
 	if a.partition == "" {
 		u := url.URL{Path: cmp.Or(a.kind, home), RawQuery: a.query.Encode()}
+		if a.name != "" {
+			u.Path += "/" + a.name
+		}
 		return u.String()
 	}
 	u := url.URL{Path: "partition/" + a.partition}

@@ -42,7 +42,7 @@ func showAsset(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	report := explanation.GetReport()
 	pageData.Parts = append(pageData.Parts,
-		makePart("acts", "act-links", r.assetActs(ctx, p, at.name, report)),
+		makePart("acts", "act-links", r.assetActs(ctx, p, at.name, report, isTurnedDown(content))),
 		makePart("report", "report", reportView{
 			Report: report, Asset: content.GetAsset(), Partition: p, Standing: explanation.GetStanding(), Group: groupOf(content),
 		}),
@@ -167,7 +167,7 @@ func (r *reader) pushes(ctx context.Context, partition, asset string) part {
 type advice struct{ For, Command string }
 
 // assetActs are what can be done about an asset now, the most likely first.
-func (r *reader) assetActs(ctx context.Context, p *apipb.Partition, asset string, report *apipb.Report) (list []actButton) {
+func (r *reader) assetActs(ctx context.Context, p *apipb.Partition, asset string, report *apipb.Report, isTurnedDown bool) (list []actButton) {
 	add := func(name string) { list = append(list, newActButton(p.Id, name, asset)) }
 	waits := map[string]bool{}
 	for _, waiting := range report.GetWaiting() {
@@ -197,6 +197,11 @@ func (r *reader) assetActs(ctx context.Context, p *apipb.Partition, asset string
 		add("pin")
 	}
 	add("retry")
+	if isTurnedDown {
+		add("undo-turndown")
+	} else if p.Head != "" {
+		add("turndown")
+	}
 	return list
 }
 

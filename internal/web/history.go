@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/fault"
@@ -79,6 +80,8 @@ type comparisonView struct {
 	Comparisons []*apipb.Comparison
 	// Would: it is a candidate.
 	Would bool
+	// From is the incarnation that it was compared with, where a person named one.
+	From string
 	pager
 }
 
@@ -109,18 +112,35 @@ func showIncarnation(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	pageData.Parts = append(pageData.Parts, makePart("incarnation", "incarnation-facts", incarnation), makePart("warnings", "warnings", incarnation))
-	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{
-		From: incarnation.Parent, To: id, After: at.query.Get("after"), Limit: rowsShown,
-	})
+	form := compareForm{Action: link(at.partition, "incarnation", at.name), From: at.query.Get("from")}
+	from := incarnation.Parent
+	if form.From != "" {
+		from = namedIncarnation(at.partition, form.From)
+		form.Command = r.command(at.partition, "diff", from, id)
+	}
+	pageData.Parts = append(pageData.Parts, makePart("acts", "act-links", []actButton{newActButton(at.partition, "label", at.name)}), makePart("incarnation", "incarnation-facts", incarnation), makePart("warnings", "warnings", incarnation), makePart("compare", "compare-form", form))
+	compared, err := r.Incarnations.CompareIncarnations(ctx, &apipb.CompareIncarnationsRequest{From: from, To: id, After: at.query.Get("after"), Limit: rowsShown})
 	if err != nil {
 		pageData.Parts = append(pageData.Parts, problem("changes", err))
 		return pageData, nil
 	}
-	pageData.Parts = append(pageData.Parts, makePart("changes", "comparisons", comparisonView{
-		at.partition, compared.Comparisons, false, at.pager("after", len(compared.Comparisons), compared.Next),
-	}))
+	view := comparisonView{Partition: at.partition, Comparisons: compared.Comparisons, pager: at.pager("after", len(compared.Comparisons), compared.Next)}
+	if form.From != "" {
+		view.From = from
+	}
+	pageData.Parts = append(pageData.Parts, makePart("changes", "comparisons", view))
 	return pageData, nil
+}
+
+// compareForm asks with which incarnation one is compared.
+type compareForm struct{ Action, From, Command string }
+
+// namedIncarnation is an incarnation of a partition by the name that people write: 12, @12 or shop@12.
+func namedIncarnation(partition, text string) string {
+	if _, sequence, ok := strings.Cut(text, "@"); ok {
+		text = sequence
+	}
+	return partition + "@" + text
 }
 
 // incarnation reads one of a list, which does not look for what it changed.
@@ -199,9 +219,7 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 		From: view.Base, To: at.partition + "@~" + view.Digest, After: at.query.Get("after"), Limit: rowsShown,
 	})
 	if err == nil { // Else it has no content that can be read.
-		changes = makePart("changes", "comparisons", comparisonView{
-			at.partition, compared.Comparisons, true, at.pager("after", len(compared.Comparisons), compared.Next),
-		})
+		changes = makePart("changes", "comparisons", comparisonView{Partition: at.partition, Comparisons: compared.Comparisons, Would: true, pager: at.pager("after", len(compared.Comparisons), compared.Next)})
 	}
 	pageData.Parts = []part{makePart("acts", "act-links", view.Acts), makePart("candidate", "candidate-facts", view), makePart("findings", "findings-table", view), changes}
 	return pageData, nil
@@ -210,7 +228,7 @@ func showCandidate(ctx context.Context, r *reader, at address) (page, error) {
 // orphanView is an orphan, and how it is disowned.
 type orphanView struct {
 	*apipb.Orphan
-	Disown actButton
+	Acts []actButton
 }
 
 // showOrphans is what nobody looks after any more.
@@ -227,7 +245,7 @@ func showOrphans(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	var rows []part
 	for _, orphan := range response.Orphans {
-		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphanView{orphan, newActButton(at.partition, "disown", orphan.Asset)}))
+		rows = append(rows, makeRow(orphan.Asset, "orphan-row", orphanView{orphan, []actButton{newActButton(at.partition, "turndown", orphan.Asset), newActButton(at.partition, "disown", orphan.Asset)}}))
 	}
 	pageData.Parts = []part{makeList("orphans", "orphans", struct {
 		pager

@@ -5,6 +5,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,6 +93,17 @@ func TestWhatAnIncarnationChanged(t *testing.T) {
 	w.three()
 	w.publish(1, w.command("db", "schema 2"))
 	w.shows("/partition/shop/incarnation/2", "changed", "partition/shop/asset/db", "schema 2", "1 field<", "does not change", "shop@1")
+	// Compared with any other, by the names that people write, also with a later one.
+	w.publish(2, w.command("db", "schema 3"))
+	for _, from := range []string{"1", "@1", "shop@1"} {
+		text := w.shows("/partition/shop/incarnation/3?from="+url.QueryEscape(from), "What differs from", "schema 3", "lehr diff shop@1 shop@3 --partition shop")
+		if strings.Contains(text, "schema 2") {
+			t.Errorf("compared with %s it shows what was between:\n%s", from, words(text))
+		}
+	}
+	w.shows("/partition/shop/incarnation/2?from=3", "schema 2", "schema 3")
+	w.shows("/partition/shop/incarnation/3?from=nine", "notice bad", `value="nine"`)
+	w.shows("/partition/shop/incarnation/3?from=9", "notice bad")
 }
 
 func TestOrphans(t *testing.T) {

@@ -81,11 +81,16 @@ func serverPart(r *reader, server *apipb.GetServerResponse) part {
 			everywhere = stop
 		}
 	}
+	name := "stop-all"
+	if everywhere != nil {
+		name = "resume-all"
+	}
 	return makePart("server", "server", struct {
 		*apipb.GetServerResponse
 		Everywhere    *apipb.Stop
 		Resume, Brake string
-	}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY")})
+		Act           actButton
+	}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY"), newActButton("", name, "")})
 }
 
 // partitionsPart lists the partitions: all, or those of one owner.

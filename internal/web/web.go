@@ -92,6 +92,7 @@ func (s *Site) Handler() http.Handler {
 	mux.HandleFunc("GET /"+auditFile, s.exportAudit)
 	mux.HandleFunc("GET /", s.page)
 	mux.HandleFunc("POST /partition/{partition}/act/{name}", s.act)
+	mux.HandleFunc("POST /act/{name}", s.act)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
 		mux.ServeHTTP(w, r)
@@ -242,12 +243,12 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 // queries are what an address may ask for, by kind of page.
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
-	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after"}, "candidate": {"after", "plan"}, "orphans": {"after"},
+	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after", "from"}, "candidate": {"after", "plan"}, "orphans": {"after"},
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"},
 	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 	"releases": {"line", "before"}, "release": {"line"},
 }
