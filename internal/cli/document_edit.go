@@ -100,21 +100,13 @@ func assignment(value any, text string) (*apipb.DocumentOperation, error) {
 	if err != nil {
 		return nil, err
 	}
-	json, err := document.Canonicalize([]byte(literal))
+	read := func() ([]byte, error) { return document.ReadLiteral(value, path, literal) }
 	if exact {
-		if err != nil {
-			return nil, err
-		}
-		return &apipb.DocumentOperation{Path: at, Value: string(json)}, nil
+		read = func() ([]byte, error) { return document.Canonicalize([]byte(literal)) }
 	}
-	current, exists := document.At(value, path)
-	_, isText := current.(string)
-	switch quoted := strings.HasPrefix(literal, `"`); {
-	case err != nil || exists && isText && !quoted:
-		json = document.Canonical(literal)
-	case !exists && string(json) != literal && strings.Trim(literal, "+-.0123456789eE") == "":
-		return nil, fault.New(fault.Invalid, "%s: is %s a text or the number %s?", at, literal, json).
-			WithHint(`write '%s="%s"' for the text, or %s=%s for the number`, at, literal, at, json)
+	json, err := read()
+	if err != nil {
+		return nil, err
 	}
 	return &apipb.DocumentOperation{Path: at, Value: string(json)}, nil
 }

@@ -101,6 +101,7 @@ func init() {
 	registerWorkflowActs()
 	registerTurndownActs()
 	registerServerActs()
+	registerDocumentActs()
 }
 
 // rolloutActs are what can be asked of a rollout.

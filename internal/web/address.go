@@ -27,7 +27,7 @@ var named = map[string]bool{
 	"rollouts": false, "rollout": true, "runs": true, "act": true,
 	"workflows": false, workflowRunKind: true,
 	"delivery": false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
-	"plugins": false, "notifications": false,
+	"plugins": false, "notifications": false, "documents": false, "document": true,
 }
 
 // globalKinds are the kinds of page that are about all partitions and may be asked for something.

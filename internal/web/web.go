@@ -227,6 +227,10 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showPlugins(ctx, r, at)
 	case "notifications":
 		return showNotifications(ctx, r, at)
+	case "documents":
+		return showDocuments(ctx, r, at)
+	case "document":
+		return showDocument(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
 	case "workflows":
@@ -248,7 +252,8 @@ var queries = map[string][]string{
 	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token", "document", "revision"},
+	"document": {"before"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 	"releases": {"line", "before"}, "release": {"line"},
 }

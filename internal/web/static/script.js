@@ -171,7 +171,7 @@
   // After g a second letter leads to a page.
   let goes = 0;
   const places = { h: "a.home", i: "nav a[href=inbox]", c: "nav a[href=calendar]", a: "nav a[href=audit]", x: "nav a[href=access]", v: "nav a[href=server]", s: "#find" };
-  const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", w: "/workflows", o: "/orphans", l: "/plugins", t: "/notifications" };
+  const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", w: "/workflows", o: "/orphans", m: "/documents", l: "/plugins", t: "/notifications" };
   const go = (letter) => {
     const partition = page.dataset.partition;
     if (Object.hasOwn(places, letter)) {
