@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -14,8 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/cli"
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/ground/schema"
+	"lehr.dev/internal/server"
 )
 
 // three are a chain: the web waits for the api, which waits for the held db.
@@ -217,7 +222,9 @@ var hostile = []string{
 func (w *world) hostile() {
 	w.Helper()
 	text := strings.Join(hostile, " ")
-	w.publish(0, w.command("evil", text), w.command("other", text, "evil"))
+	payload, err := schema.Builtin().Pack(&intentpb.Policy{Plugins: []*intentpb.PluginBinding{{Type: "lehr.command.v1.Command", Run: []string{text}}}})
+	w.must(err)
+	w.publish(0, w.command("evil", text), w.command("other", text, "evil"), intent.Asset{ID: intent.PolicyAsset, Payload: payload})
 	report := waits("evil", intent.WaitHold, text)
 	report.Waiting[0].Owner = text
 	report.Plan = intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: text, Current: text, Target: text, Reason: text}}}
@@ -226,12 +233,23 @@ func (w *world) hostile() {
 	report.ResourceKey, report.PushNote, report.Pinned, report.Guarantee = intent.ResourceKey(text), text, text, text
 	w.report(report, waits("other", intent.WaitOrder, text, "evil"))
 	w.must(w.store.SetStop(w.Context(), intent.Stop{Partition: "shop", Owner: intent.Actor{Name: text}, Reason: text, Since: time.Now()}))
+	content, err := json.Marshal(map[string]string{"text": text})
+	w.must(err)
+	_, err = w.store.CreateDocument(w.Context(), "shop", "evil", content, text, intent.Actor{Name: text})
+	w.must(err)
+	w.problems = []string{text}
+	w.asked = func(*intentpb.PluginBinding) server.AskedPlugin {
+		return server.AskedPlugin{Name: text, Version: text, Problem: errors.New(text)}
+	}
 }
 
 func TestHostileTextsAreShownAsText(t *testing.T) {
 	w := newWorld(t)
 	w.hostile()
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/other", "/partition/shop/causes", "/partition/shop/timeline/evil", "/partition/shop/asset/evil?diff=unified", "/partition/shop/provenance/evil?field=payload.input", "/partition/shop?prefix=%3Cscript%3E&filter=%22%3E%3Cimg%20src=x%3E"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/evil", "/partition/shop/asset/other", "/partition/shop/causes", "/partition/shop/timeline/evil", "/partition/shop/asset/evil?diff=unified", "/partition/shop/provenance/evil?field=payload.input",
+		"/server", "/audit?partition=shop", "/audit?actor=%3Cscript%3E&verb=%22%3E%3Cimg%20src=x%3E&subject=%3Cscript%3E", "/access?role=viewer&name=%3Cscript%3E&groups=%22%3E%3Cimg%3E&partition=%3Cimg%3E",
+		"/partition/shop/plugins", "/partition/shop/documents", "/partition/shop/document/evil", "/partition/shop/act/document-set?document=evil", "/partition/shop/incarnation/1?from=%3Cscript%3E",
+		"/partition/shop?prefix=%3Cscript%3E&filter=%22%3E%3Cimg%20src=x%3E"} {
 		text := w.shows(path)
 		for _, live := range []string{"<script>", "<img", "</pre></td></script>", `"' on`, `href="javascript`} {
 			if strings.Contains(text, live) {
@@ -254,7 +272,7 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 func TestPagesNeedNobodyElse(t *testing.T) {
 	w := newWorld(t)
 	w.three()
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/incarnations", "/partition/shop/groups", "/partition/shop/causes", "/partition/shop/timeline/db", "/partition/shop/references/db", "/partition/shop/provenance/db", "/search?q=db", "/calendar", "/inbox", "/nothing", "/static/script.js", "/static/style.css"} {
+	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/incarnations", "/partition/shop/groups", "/partition/shop/causes", "/partition/shop/timeline/db", "/partition/shop/references/db", "/partition/shop/provenance/db", "/search?q=db", "/calendar", "/inbox", "/nothing", "/audit", "/access", "/server", "/act/stop-all", "/partition/shop/plugins", "/partition/shop/notifications", "/partition/shop/documents", "/static/script.js", "/static/style.css"} {
 		answer, err := w.browser.Get(w.base + path)
 		w.must(err)
 		body, _ := io.ReadAll(answer.Body)
@@ -284,7 +302,10 @@ func TestCommandsParse(t *testing.T) {
 	w.must(w.store.SetStop(t.Context(), intent.Stop{Owner: ann, Reason: "a fire", Since: time.Now()}))
 	offered := regexp.MustCompile(`<span class="command"><code>([^<]*)</code>`)
 	commands := map[string]bool{}
-	for _, path := range []string{"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/asset/web/b", "/partition/shop/orphans"} {
+	for _, path := range []string{
+		"/", "/partition/shop", "/partition/shop/asset/db", "/partition/shop/asset/web/b", "/partition/shop/orphans", "/audit", "/audit?partition=shop&actor=ann&subject=db&verify=yes", "/access?role=viewer&name=eve&groups=a,b&partition=shop",
+		"/server", "/partition/shop/plugins", "/partition/shop/notifications", "/partition/shop/documents", "/partition/shop/incarnation/1?from=1",
+	} {
 		for _, match := range offered.FindAllStringSubmatch(w.shows(path), -1) {
 			commands[html.UnescapeString(match[1])] = true
 		}
