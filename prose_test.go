@@ -31,7 +31,7 @@ var foreignProse = map[string]string{
 	"internal/notify/notify.go Text":                         "an expression that a person wrote, which is searched for a name",
 	"internal/ground/rule/fields.go Message":                 "a descriptor's message type",
 	"internal/sim/field.go GetWaits":                         "a simulated person does what a sentence tells people to do",
-	"internal/sim/rollout_orders.go GetWaits":                       "a simulated person does what a sentence tells people to do",
+	"internal/sim/rollout_orders.go GetWaits":                "a simulated person does what a sentence tells people to do",
 	"internal/sim/log.go Message":                            "the simulator looks for panics in the log, whose lines have no type",
 	"internal/prodspec/generate/starlark/finding.go Message": "Starlark's interpreter says by words alone that a program is recursive or was cancelled",
 	"internal/ground/rule/evaluate.go Error":                 "CEL puts its own words before those of an error",
