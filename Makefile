@@ -74,6 +74,10 @@ demo: ## run the Shakespeare service until Ctrl-C (DEMO=--exit plays its story a
 	@$(MAKE) --no-print-directory $(DEMO_PROGRAMS:%=$(BIN)/%)
 	@$(BIN)/lehr demo $(DEMO)
 
+.PHONY: pictures
+pictures: build ## make the pictures of the README and the docs from the demo, in a real Chromium
+	@LEHR_PICTURES='$(abspath docs/pictures)' $(GO) test -count=1 ./internal/web -run '^TestPictures$$'
+
 .PHONY: test
 test: tools ## all that CI runs, in stages
 	@MODULES='$(MODULES)' $(GO) run ./tools/stages $(if $(ONLY),-only $(ONLY))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lehr.dev/internal/ground/intent"
+	"lehr.dev/internal/store/sqlite"
 	"lehr.dev/internal/web"
 	"lehr.dev/test/chromium"
 )
@@ -79,7 +81,8 @@ const watchFreezes = `window.frozen = 0; (() => {
 func BenchmarkLive(b *testing.B) {
 	const assets, changes, settled = 100_000, 1_000, 5
 	chromium.Require(b, "how live pages bear many changes")
-	w := newWorld(b, func(o *web.Options) { o.Period = web.DefaultOptions(o.Client).Period })
+	// In a file: in memory the store has at most 1 GiB, which is full after some minutes.
+	w := newWorldOf(b, sqlite.Options{Path: filepath.Join(b.TempDir(), "lehr.db")}, func(o *web.Options) { o.Period = web.DefaultOptions(o.Client).Period })
 	w.fill(assets)
 	browser := chromium.Start(b, 3*time.Hour)
 	w.must(chromedp.Do(browser, chromedp.Navigate(w.link())))
