@@ -28,7 +28,7 @@ type accessView struct {
 	Command string
 }
 
-// showAccess is who the viewer is, what that may, whether anybody may do something, and tokens without their secrets.
+// showAccess shows who the viewer is, what the viewer may do, whether anybody may do something, and tokens without their secrets.
 func showAccess(ctx context.Context, r *reader, at address) (page, error) {
 	if _, err := r.readServer(ctx); err != nil {
 		return page{}, err
@@ -81,7 +81,7 @@ type tokensView struct{ *apipb.ListTokensResponse }
 // Revoke leads to the form that ends a token.
 func (tokensView) Revoke(id string) actButton { return newActButton("", "revoke-token", id) }
 
-// roles that there are, in the order of the API.
+// roles lists the roles, in the order of the API.
 func roles() []string {
 	var names []string
 	for number := range apipb.Role_name {

@@ -239,9 +239,9 @@ func (r *real) examines(base, path, axe string) {
 	r.scheme("light")
 	r.visit(base + path)
 	r.accessible(path+" in light", axe, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
-	r.keeps(path, "light")
+	r.savePicture(path, "light")
 	r.scheme("dark") // Nothing but colours differs.
-	r.keeps(path, "dark")
+	r.savePicture(path, "dark")
 	r.accessible(path+" in dark", axe, `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`)
 	r.reflows(path)
 	r.accessible(path+" at 320 pixels", axe, `{type: "rule", values: ["target-size"]}`)
@@ -249,8 +249,8 @@ func (r *real) examines(base, path, axe string) {
 	r.width(1280)
 }
 
-// keeps writes a picture of the page into the folder of LEHR_SCREENSHOTS, for people who look at all pages.
-func (r *real) keeps(path, scheme string) {
+// savePicture writes a picture of the page into the folder of LEHR_SCREENSHOTS, for people who look at all pages.
+func (r *real) savePicture(path, scheme string) {
 	r.Helper()
 	folder := os.Getenv("LEHR_SCREENSHOTS")
 	if folder == "" {

@@ -41,14 +41,14 @@ type auditChain struct {
 	Count           int64
 }
 
-// auditVerified is what the verification of a chain found.
-type auditVerified struct {
+// auditVerification is what the verification of a chain found.
+type auditVerification struct {
 	Partition string
 	*apipb.VerifyAuditResponse
 	Command string
 }
 
-// showAudit is who did what, from where and why, the newest first: in one partition, or what concerns all together.
+// showAudit shows who did what, from where and why, the newest first: in one partition, or what concerns all together.
 func showAudit(ctx context.Context, r *reader, at address) (page, error) {
 	view := auditView{
 		Partition: at.query.Get("partition"), Actor: at.query.Get("actor"), Subject: at.query.Get("subject"), Verb: at.query.Get("verb"), Since: at.query.Get("since"),
@@ -98,7 +98,7 @@ func showAudit(ctx context.Context, r *reader, at address) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		pageData.Parts = append(pageData.Parts, makePart("verified", "audit-verified", auditVerified{view.Partition, verified, view.Command}))
+		pageData.Parts = append(pageData.Parts, makePart("verified", "audit-verified", auditVerification{view.Partition, verified, view.Command}))
 	}
 	if view.Partition == "" {
 		if view.Chains, err = r.auditChains(ctx); err != nil {
@@ -120,7 +120,7 @@ func (r *reader) auditChains(ctx context.Context) (chains []auditChain, err erro
 	return chains, err
 }
 
-// auditCommand lists what the page shows.
+// auditCommand returns the command that lists what the page shows.
 func auditCommand(r *reader, view auditView) string {
 	words := []string{"get", "audit"}
 	if view.Partition == "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Kinds are those of all pages.
+// Kinds lists the kinds of all pages.
 func Kinds() []string {
 	return slices.Concat([]string{"", "partition", inboxKind}, globalKinds, slices.Collect(maps.Keys(named)))
 }

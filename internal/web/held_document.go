@@ -59,7 +59,7 @@ func showDocuments(ctx context.Context, r *reader, at address) (page, error) {
 	return pageData, nil
 }
 
-// showDocument is a document as it is now, and what changed it, the newest first.
+// showDocument shows a document as it is now, and what changed it, the newest first.
 func showDocument(ctx context.Context, r *reader, at address) (page, error) {
 	pageData, err := partitionPage(ctx, r, at, "Document "+at.name)
 	if err != nil {
@@ -96,7 +96,7 @@ func showDocument(ctx context.Context, r *reader, at address) (page, error) {
 	return pageData, nil
 }
 
-// indented is JSON on lines of its own; what is none stays as it is.
+// indented returns JSON on lines of its own, and what is no JSON as it is.
 func indented(content string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(content), "", "  ") != nil {
@@ -105,6 +105,7 @@ func indented(content string) string {
 	return b.String()
 }
 
+// undoAddress leads to the form that takes a change of a document back.
 func undoAddress(partition, document, revision string) string {
 	return address{kind: "act", partition: partition, name: "document-undo", query: url.Values{"document": {document}, "revision": {revision}}}.String()
 }

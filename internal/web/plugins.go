@@ -30,7 +30,7 @@ func (pluginsView) Length(d *durationpb.Duration) string {
 	return d.AsDuration().String()
 }
 
-// showPlugins is the plugins that a partition's policy binds: what they are, what they promise, and how they answer.
+// showPlugins shows the plugins that a partition's policy binds: what they are, what they promise, and how they answer.
 func showPlugins(ctx context.Context, r *reader, at address) (page, error) {
 	pageData, err := partitionPage(ctx, r, at, "Plugins of "+at.partition)
 	if err != nil {
@@ -50,7 +50,7 @@ type notificationsView struct {
 	Command, Rehearse string
 }
 
-// showNotifications is the causes that a partition tells of, and how deliveries to its targets go.
+// showNotifications shows the causes that a partition tells of, and how deliveries to its targets go.
 func showNotifications(ctx context.Context, r *reader, at address) (page, error) {
 	pageData, err := partitionPage(ctx, r, at, "Notifications of "+at.partition)
 	if err != nil {

@@ -30,7 +30,7 @@ type replicasView struct {
 	Waiting []*apipb.PartitionHealth
 }
 
-// showServer is what the server is, where its store is, who acts for which partitions, and what does not work.
+// showServer shows what the server is, where its store is, who acts for which partitions, and what does not work.
 func showServer(ctx context.Context, r *reader, _ address) (page, error) {
 	server, err := r.readServer(ctx)
 	if err != nil {

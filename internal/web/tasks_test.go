@@ -284,7 +284,7 @@ func TestTenTasks(t *testing.T) {
 	head := exec.Command("git", "-C", filepath.Join(r.folder, "repository"), "rev-parse", "HEAD~2")
 	revision, err := head.Output()
 	r.must(err)
-	ids := []string{strings.TrimSpace(string(revision)), next, r.first("candidates", "digest"), r.first("pushes", "push")}
+	ids := []string{strings.TrimSpace(string(revision)), next, r.readFirst("candidates", "digest"), r.readFirst("pushes", "push")}
 	for _, path := range taskPaths {
 		if strings.Contains(path, "%s") {
 			path, ids = fmt.Sprintf(path, ids[0]), ids[1:]
@@ -301,8 +301,8 @@ func TestTenTasks(t *testing.T) {
 	r.quiet()
 }
 
-// first is a field of the first thing that lehr get lists of a kind.
-func (r *real) first(kind, field string) string {
+// readFirst returns a field of the first thing that lehr get lists of a kind.
+func (r *real) readFirst(kind, field string) string {
 	r.Helper()
 	var listed []map[string]any
 	r.must(json.Unmarshal([]byte(r.lehr("get", kind, "-o", "json", "--limit", "1")), &listed))
