@@ -37,9 +37,15 @@ type attempts struct {
 	death string
 	// survived are the sources that this process has worked on.
 	survived []intent.SourceRevision
-	// unreached are the sources that the last trial should have read and did
-	// not; nil: it read them.
-	unreached []intent.SourceRevision
+	// unlike is how the last trial read other sources than this process; nil: it read the same.
+	unlike *difference
+}
+
+// difference is what a trial should have read, and what it did read.
+type difference struct{ wanted, read []intent.SourceRevision }
+
+func (d *difference) equals(other *difference) bool {
+	return d != nil && slices.Equal(d.wanted, other.wanted) && slices.Equal(d.read, other.read)
 }
 
 // mark says what a process works on.
@@ -134,15 +140,16 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 		// The child read the sources itself. If they changed since this process
 		// read them, the child survived others than these.
 		if !hasPrefix(at, sources) {
-			stopped := hasPrefix(sources, at) && slices.Equal(sources, a.unreached)
-			a.unreached = sources
-			if !stopped {
+			now := &difference{sources, at}
+			isNew := !a.unlike.equals(now)
+			a.unlike = now
+			if isNew {
 				return changedMeanwhile()
 			}
-			// The same sources stop the child twice before it has read them all, so
-			// what stops it is no change.
+			// The child read the same other sources twice, and here they are as they
+			// were: that is no change, and would hold them up for ever (L7).
 		}
-		a.dead, a.unreached = false, nil
+		a.dead, a.unlike = false, nil
 		if a.current.Lives > 1 {
 			return a.runtime.Wait(ctx, pauses.After(a.current.Lives-1), nil)
 		}

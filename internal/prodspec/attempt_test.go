@@ -3,6 +3,7 @@ package prodspec_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -228,7 +229,7 @@ func TestAChildThatReadOtherSourcesProvesNothing(t *testing.T) {
 			return deadly, "died (exit status 2): panic: a defect", nil
 		}
 		other := slices.Clone(deadly)
-		other[1].Revision = "another"
+		other[1].Revision = fmt.Sprintf("another %d", tried.Load())
 		return other, "", nil
 	}
 	ran := m.ran.Load()
@@ -240,22 +241,29 @@ func TestAChildThatReadOtherSourcesProvesNothing(t *testing.T) {
 	}
 }
 
-// A child that stops before it has read all sources, and again when they did
-// not change, is stopped by something else: they are worked on (L7).
-func TestAChildThatAlwaysStopsEarlyHoldsNothingUp(t *testing.T) {
-	w, m := newMortal(t)
-	m.dies.Store(false)
-	deadly := w.marked()
-	var tried atomic.Int32
-	w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
-		tried.Add(1)
-		return deadly[:1], "", nil
-	}
-	w.start()
-	w.lookAgain(&tried, 1)
-	w.served(2)
-	if tried.Load() != 2 {
-		t.Errorf("it was tried %d times, want 2", tried.Load())
+// A child that reads other sources than the server, and again when nothing changed, cannot
+// read them as the server does: they are worked on (L7).
+func TestAChildThatAlwaysReadsOthersHoldsNothingUp(t *testing.T) {
+	for name, unlike := range map[string]func([]intent.SourceRevision) []intent.SourceRevision{
+		"stops early":     func(all []intent.SourceRevision) []intent.SourceRevision { return all[:1] },
+		"misses a source": func(all []intent.SourceRevision) []intent.SourceRevision { return slices.Delete(all, 1, 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, m := newMortal(t)
+			m.dies.Store(false)
+			deadly := w.marked()
+			var tried atomic.Int32
+			w.trial = func(context.Context, prodspec.Program) ([]intent.SourceRevision, string, error) {
+				tried.Add(1)
+				return unlike(slices.Clone(deadly)), "", nil
+			}
+			w.start()
+			w.lookAgain(&tried, 1)
+			w.served(2)
+			if tried.Load() != 2 {
+				t.Errorf("it was tried %d times, want 2", tried.Load())
+			}
+		})
 	}
 }
 

@@ -262,6 +262,47 @@ func TestDefinitionThatIsGoneIsAsItWasKept(t *testing.T) {
 	w.eventually("definition", "failing", failing)
 }
 
+// leaveMark is what a process leaves behind that ends while it works on sources. It returns what
+// children that are given them work on.
+func (w *world) leaveMark(sources []intent.SourceRevision) <-chan []intent.SourceRevision {
+	w.t.Helper()
+	mark, err := json.Marshal(map[string]any{"sources": sources, "began": time.Now(), "lives": 1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lease, err := w.store.Acquire(w.t.Context(), "shop", "test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.store.PutBlobs(w.t.Context(), lease, "attempt", map[string][]byte{"sources": mark}); err != nil {
+		w.t.Fatal(err)
+	}
+	tried := make(chan []intent.SourceRevision, 10)
+	trial := prodspec.InChild(generate.DefaultOptions())
+	w.trial = func(ctx context.Context, p prodspec.Program) ([]intent.SourceRevision, string, error) {
+		at, death, err := trial(ctx, p)
+		if err != nil || death != "" {
+			w.t.Errorf("the child: %q, %v", death, err)
+		}
+		tried <- at
+		return at, death, err
+	}
+	return tried
+}
+
+// triedAre waits for a child, which is to work on these sources.
+func (w *world) triedAre(tried <-chan []intent.SourceRevision, want []intent.SourceRevision) {
+	w.t.Helper()
+	select {
+	case at := <-tried:
+		if !slices.Equal(at, want) {
+			w.t.Errorf("the child worked on %+v, want %+v", at, want)
+		}
+	case <-time.After(waitAtMost):
+		w.t.Fatal("nothing was tried")
+	}
+}
+
 // A child in which sources are tried has what lies elsewhere as it was kept,
 // and looks nowhere.
 func TestATrialHasWhatLiesElsewhere(t *testing.T) {
@@ -273,38 +314,11 @@ func TestATrialHasWhatLiesElsewhere(t *testing.T) {
 	if err := os.RemoveAll(origin.Folder); err != nil {
 		t.Fatal(err)
 	}
-	mark, err := json.Marshal(map[string]any{"sources": status.Sources, "began": time.Now(), "lives": 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lease, err := w.store.Acquire(t.Context(), "shop", "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.PutBlobs(t.Context(), lease, "attempt", map[string][]byte{"sources": mark}); err != nil {
-		t.Fatal(err)
-	}
-	tried := make(chan []intent.SourceRevision, 10)
-	trial := prodspec.InChild(generate.DefaultOptions())
-	w.trial = func(ctx context.Context, p prodspec.Program) ([]intent.SourceRevision, string, error) {
-		at, death, err := trial(ctx, p)
-		if err != nil || death != "" {
-			t.Errorf("the child: %q, %v", death, err)
-		}
-		tried <- at
-		return at, death, err
-	}
+	tried := w.leaveMark(status.Sources)
 	w.write("notes.txt", "two")
 	w.replace("notes.txt", "two", "one")
 	w.start()
-	select {
-	case at := <-tried:
-		if !slices.Equal(at, status.Sources) {
-			t.Errorf("the child worked on %+v, want %+v", at, status.Sources)
-		}
-	case <-time.After(waitAtMost):
-		t.Fatal("nothing was tried")
-	}
+	w.triedAre(tried, status.Sources)
 	w.eventually("service", "failing", failing)
 }
 

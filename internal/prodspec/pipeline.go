@@ -181,13 +181,9 @@ func (p *Pipeline) Run(ctx context.Context, lease store.Lease) error {
 		}
 	}
 	program.Common = p.commonPolicy
-	program.HasDocument = func(ctx context.Context, partition intent.PartitionID, name string) (bool, error) {
-		_, err := p.options.Store.Document(ctx, partition, name, "")
-		if fault.Is(err, fault.NotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	}
+	program.HasDocument = HasDocument(func(ctx context.Context, partition intent.PartitionID, name string) (document.Document, error) {
+		return p.options.Store.Document(ctx, partition, name, "")
+	})
 	if elsewhere.DocumentAt == nil {
 		elsewhere.DocumentAt = p.options.Store.Document
 	}

@@ -126,6 +126,21 @@ func TestPreviewsAreMadeFromATemplate(t *testing.T) {
 	}
 }
 
+// TestATrialHasPreviews: a child reads the entries of rules as the server does, although their document is
+// not named like the source.
+func TestATrialHasPreviews(t *testing.T) {
+	w := previewWorld(t, previewRules)
+	w.start()
+	w.served(1)
+	w.preview(map[string]*branchpreview.Entry{"pr-7": previewOf("form", 7)})
+	status := w.served(2)
+	w.stop()
+	tried := w.leaveMark(status.Sources)
+	w.start()
+	w.triedAre(tried, status.Sources)
+	w.served(2)
+}
+
 // TestEndedPreviewsTakeTheirOrphansAlong: what the template gave before and gives no more was made by
 // the preview, too. It comes back with a Turndown, in order.
 func TestEndedPreviewsTakeTheirOrphansAlong(t *testing.T) {

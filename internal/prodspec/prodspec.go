@@ -69,7 +69,7 @@ type Program struct {
 	// Elsewhere says how sources are read that are no folders.
 	Elsewhere fetch.Options
 	// HasDocument reports whether the partition has a document of Lehr's own, which no
-	// definition names and Elsewhere reads; nil: it has none.
+	// definition names and Elsewhere reads; nil: it has those that Elsewhere keeps.
 	HasDocument func(ctx context.Context, partition intent.PartitionID, name string) (bool, error)
 	// Common is the common policy of the server now; nil: there is none.
 	Common func(ctx context.Context) (*intentpb.CommonPolicy, error)

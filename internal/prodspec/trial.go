@@ -174,10 +174,6 @@ func TrialMain(arguments []string, w io.Writer) int {
 	}
 	debug.SetMemoryLimit(trialMemory / 2)
 	program := Program{Definition: arguments[0], Partition: intent.PartitionID(arguments[1]), Runner: options.runner()}
-	program.HasDocument = func(_ context.Context, _ intent.PartitionID, name string) (bool, error) {
-		_, kept := last[name]
-		return kept, nil
-	}
 	program.Elsewhere = fetch.Options{Folder: arguments[2], Keep: last, Mode: fetch.Offline, Within: func() []string { return options.Within }}
 	defer files.Guard(options.Stores, options.Single)()
 	// What is wrong with the sources is for the server to find.

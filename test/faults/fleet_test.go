@@ -139,16 +139,40 @@ func TestEveryReplicaAnswersTheSame(t *testing.T) {
 	if told[0] != told[1] || told[0] != told[2] {
 		t.Errorf("the watches differ:\n%s", strings.Join(told, "\n"))
 	}
+	replicas[0].await("one replica says how plugins answer, and the others name it", func() string { return unlikePlugins(replicas) })
 }
 
+// unlikePlugins is what is wrong with what replicas say of the plugins of their partition; empty: nothing.
+func unlikePlugins(replicas []*world) string {
+	acting, named := 0, map[string]bool{}
+	for _, w := range replicas {
+		shown, err := w.lehr("get", "plugins")
+		if err != nil || !strings.Contains(shown, "lehr-command") {
+			return shown + text(err)
+		}
+		if other := actsElsewhere.FindStringSubmatch(shown); other != nil {
+			named[other[1]] = true
+		} else if regexp.MustCompile(`lehr-command +1 +well `).MatchString(shown) {
+			acting++
+		}
+	}
+	if acting != 1 || len(named) != 1 {
+		return fmt.Sprintf("%d replicas say how plugins answer, and the others name %v", acting, named)
+	}
+	return ""
+}
+
+// actsElsewhere is how lehr get plugins names the replica that asks.
+var actsElsewhere = regexp.MustCompile(`The replica (\S+) acts for this partition`)
+
 // readingCalls are all of the API that change nothing and are no streams, but
-// for what tells of one process: its goroutines, its log.
+// for what tells of one process: its goroutines, its log, how plugins answer it.
 func readingCalls() (calls []protoreflect.MethodDescriptor) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("lehr.api.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
-				if m := methods.Get(j); client.Reads(string(m.Name())) && !m.IsStreamingServer() && m.Name() != "GetDiagnosis" {
+				if m := methods.Get(j); client.Reads(string(m.Name())) && !m.IsStreamingServer() && m.Name() != "GetDiagnosis" && m.Name() != "ListPlugins" {
 					calls = append(calls, m)
 				}
 			}
