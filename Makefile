@@ -27,7 +27,7 @@ help: ## list the targets
 
 # What is built, each by "go build" in its own folder: a program that is as its sources
 # are is not built again. The demo needs the first of them.
-DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend
+DEMO_PROGRAMS := lehr lehr-process lehr-caddy lehr-sqlschema releases/v1/frontend releases/v2/frontend releases/v3/frontend releases/v4/frontend
 PROGRAMS := $(DEMO_PROGRAMS) lehr-secrets lehr-command lehr-task lehr-http lehr-workflow lehr-terraform lehr-kustomize lehr-helm \
 	lehr-kubernetes-objects lehr-prometheus-rules lehr-sql-syntax lehr-terraform-types
 
@@ -56,6 +56,8 @@ $(BIN)/lehr-sql-syntax: export CGO_ENABLED = $(if $(C_COMPILER),1,0)
 $(BIN)/releases/v1/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v1'
 $(BIN)/releases/v2/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v2'
 $(BIN)/releases/v3/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v3 -X main.recordsCluster=yes'
+# A release that loses a fifth of its searches, for canaries to find.
+$(BIN)/releases/v4/frontend: build-program = examples/shakespeare/frontend -ldflags '-X main.version=v4 -X main.fails=0.2'
 
 # Go knows what has changed, make does not.
 .PHONY: $(PROGRAMS:%=$(BIN)/%) $(BIN)/lehr-kubernetes

@@ -8,3 +8,9 @@ import "embed"
 //
 //go:embed lehr.yaml service.yaml *.star schema
 var Files embed.FS
+
+// Reader is a second service in the folder reader, which delivery brings from test to production. Its lehr.yaml stands
+// for itself; the demo joins its sections with those of Files.
+//
+//go:embed reader
+var Reader embed.FS

@@ -99,7 +99,7 @@ func (t *trials) program(partition store.Partition, edits map[string][]document.
 	return prodspec.Program{
 		Definition: partition.Definition, Partition: partition.ID, Runner: runner, Place: a.options.Parts.Sources, Elsewhere: elsewhere,
 		HasDocument: prodspec.HasDocument(read),
-		Against: &prodspec.Against{Store: a.store, Head: partition.Head},
+		Against:     &prodspec.Against{Store: a.store, Head: partition.Head},
 	}
 }
 

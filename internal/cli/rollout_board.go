@@ -48,7 +48,7 @@ func (b board) stages(run *apipb.RolloutRun) {
 			duration = "skipped"
 		}
 		b.line("  %-*s  %s  %9s %9d %7s", width, plain(stage.Name), b.bar(stage), fmt.Sprintf("%d/%d", stage.Done, stage.Total), stage.Selected, duration)
-		if stage.Waits != "" && !strings.HasSuffix(run.Waits, stage.Waits) && openState(run.State) { // Else it is told above.
+		if stage.Waits != "" && !strings.HasSuffix(run.Waits, stage.Waits) && openState(run.State) && run.State != string(intent.RolloutRollingBack) { // Else it is told above.
 			b.line("  %-*s  waits %s", width, "", plain(stage.Waits))
 		}
 		b.approval(stage, width)

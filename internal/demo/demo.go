@@ -63,6 +63,10 @@ func Run(ctx context.Context, options Options) (err error) {
 	// First, so that who sees the demo for the first time can open it and follow all else there.
 	s.say("Follow the demo at %s   (lets one browser in, within ten minutes)\n", strings.TrimSpace(page))
 	s.prologue()
+	s.prober.start(ctx, s.readerAssets())
+	if err := s.createDocuments(ctx); err != nil {
+		return err
+	}
 	if options.Exit {
 		return s.play(ctx)
 	}
@@ -96,6 +100,8 @@ func (s *stage) show(ctx context.Context) error {
 	s.say("  %s get reports --store %s", s.options.Program, s.store())
 	s.say("  %s why frontend/a --store %s", s.options.Program, s.store())
 	s.say("  %s stop --reason 'just trying' --store %s", s.options.Program, s.store())
+	s.say("  %s document set builds '/v2={}' --reason 'a new build of the reader' --store %s", s.options.Program, s.store())
+	s.say("  %s why production --store %s    # it waits for a person, who approves v2 on the page of delivery", s.options.Program, s.store())
 	s.say("Ctrl-C ends the demo and stops every process.\n")
 	last := ""
 	for ctx.Err() == nil {

@@ -2,11 +2,14 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestNothingIsWrittenOver: a folder with somebody's files is refused.
@@ -31,6 +34,42 @@ func TestMissingReleasesAreTold(t *testing.T) {
 	err := Run(t.Context(), Options{Program: "/nowhere/lehr", Directory: filepath.Join(t.TempDir(), "new"), Exit: true, Out: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestDefinitionsAreJoined: the reader's sections come to those of the example, and the header stays.
+func TestDefinitionsAreJoined(t *testing.T) {
+	const first = "lehr: v1\npartition: shop\nsources:\n  a: {dir: .}\nplugins:\n  Job: {run: x}\nchecks:\n  budget: {in_flight: 1}\n"
+	const more = "# The reader.\nlehr: v1\npartition: reader\nsources:\n  # Of its own.\n  b: {dir: .}\nplugins:\n  Job: {run: x}\ndelivery:\n  b:\n    versions: b\n"
+	const want = "lehr: v1\npartition: shop\nsources:\n  a: {dir: .}\n  # Of its own.\n  b: {dir: .}\nplugins:\n  Job: {run: x}\nchecks:\n  budget: {in_flight: 1}\ndelivery:\n  b:\n    versions: b\n"
+	if got := joinDefinitions(first, more); got != want {
+		t.Errorf("joined: %s\nwant %s", got, want)
+	}
+}
+
+// TestProber: the share of failed searches of each second that is over, and of those assets alone that are asked for.
+func TestProber(t *testing.T) {
+	p, err := newProber()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	at := time.Now().Add(-3 * time.Second)
+	for n := range 10 {
+		p.add("reader/a", at, n < 2)
+		p.add("reader/b", at, true)
+		p.add("reader/a", time.Now().Add(time.Minute), true)
+	}
+	question := fmt.Sprintf(`{"assets": ["reader/a"], "start": %q, "end": %q}`, at.Add(-time.Second).Format(time.RFC3339), at.Add(time.Hour).Format(time.RFC3339))
+	response, err := http.Post(p.url(), "application/json", strings.NewReader(question))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	want := fmt.Sprintf(`{"samples":[{"at":%q,"value":0.2}]}`, at.UTC().Truncate(time.Second).Format(time.RFC3339)) + "\n"
+	if err != nil || string(answer) != want {
+		t.Errorf("it answers %s (%v), want %s", answer, err, want)
 	}
 }
 
@@ -59,7 +98,7 @@ func (w *firstWrite) Write(text []byte) (int, error) {
 // TestThePageComesFirst: the first line has the address of the page, on which all that comes after can be followed.
 func TestThePageComesFirst(t *testing.T) {
 	programs := t.TempDir()
-	for _, name := range []string{"lehr", "lehr-caddy", "lehr-sqlschema", "lehr-process", "releases/v1/frontend", "releases/v2/frontend", "releases/v3/frontend"} {
+	for _, name := range []string{"lehr", "lehr-caddy", "lehr-sqlschema", "lehr-process", "releases/v1/frontend", "releases/v2/frontend", "releases/v3/frontend", "releases/v4/frontend"} {
 		path := filepath.Join(programs, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

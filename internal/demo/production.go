@@ -187,6 +187,18 @@ func (s *stage) picture(ctx context.Context) string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString("  reader   ")
+	for _, place := range readerPlaces {
+		fmt.Fprintf(&b, "   %s", place)
+		for _, port := range s.readerPorts(place) {
+			state := "not answering"
+			if got, err := ask(ctx, port); err == nil {
+				state = got.Version
+			}
+			fmt.Fprintf(&b, " %s", state)
+		}
+	}
+	b.WriteString("\n")
 	if shares, err := s.shares(ctx); err == nil {
 		b.WriteString("  shares of requests")
 		for _, name := range slices.Sorted(maps.Keys(shares)) {

@@ -36,6 +36,9 @@ type stage struct {
 	// port of the balancer before all clusters; its admin endpoint is the next.
 	port     int
 	clusters []cluster
+	// reader is the first port of the reader's tasks, which prober searches on.
+	reader   int
+	prober   *prober
 	manifest manifest
 	server   *exec.Cmd
 	ended    chan error
@@ -64,29 +67,38 @@ func newStage(options Options, directory string) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{options: options, directory: directory, service: fmt.Sprintf("shakespeare-%d", os.Getpid())}
-	for _, needed := range []string{s.release("v1"), s.release("v2"), s.release("v3"), s.beside("lehr-caddy"), s.beside("lehr-sqlschema"), s.beside("lehr-process")} {
+	for _, needed := range []string{s.release("v1"), s.release("v2"), s.release("v3"), s.release("v4"), s.beside("lehr-caddy"), s.beside("lehr-sqlschema"), s.beside("lehr-process")} {
 		if _, err := os.Stat(needed); err != nil {
 			return nil, fmt.Errorf("the demo needs the example service and the plugins beside the program: %w; \"make build\" builds them", err)
 		}
 	}
 	var taken []int
-	for _, name := range []string{"a", "b", ""} {
+	for _, name := range []string{"a", "b", "", readerCanary} {
 		port, err := freePorts(taken)
 		if err != nil {
 			return nil, err
 		}
 		taken = append(taken, port)
-		if name == "" {
+		switch name {
+		case "":
 			s.port = port
-			continue
+		case readerCanary:
+			s.reader = port
+		default:
+			s.clusters = append(s.clusters, cluster{name: name, port: port})
 		}
-		s.clusters = append(s.clusters, cluster{name: name, port: port})
+	}
+	if s.prober, err = newProber(); err != nil {
+		return nil, err
 	}
 	s.manifest = manifest{version: "v1", needsSchema: "1"}
 	for _, c := range s.clusters {
 		s.manifest.clusters = append(s.manifest.clusters, wanted{cluster: c, replicas: replicas})
 	}
 	if err := s.set(); err != nil {
+		return nil, err
+	}
+	if err := s.setReader(); err != nil {
 		return nil, err
 	}
 	// A database is made by who runs the machine; what is in it, by Lehr.
@@ -161,19 +173,24 @@ func (s *stage) say(format string, arguments ...any) {
 
 func (s *stage) prologue() {
 	s.say("The Shakespeare service: clusters a and b, each a job of %d real processes behind a", replicas)
-	s.say("balancer of its own, a balancer before both, and a database of what was searched.")
+	s.say("balancer of its own, a balancer before both, and a database of what was searched. Beside")
+	s.say("it the reader, a small service in test, staging and production, to which delivery brings versions.")
 	s.say("  folder     %s", s.directory)
 	s.say("  manifest   %s/service.yaml", s.directory)
 	s.say("  search     http://127.0.0.1:%d/search?q=to+be", s.port)
 	for _, c := range s.clusters {
 		s.say("  cluster %s  balancer :%d, tasks :%d … :%d", c.name, c.balancer(), c.port, c.port+replicas-1)
 	}
+	for _, place := range readerPlaces {
+		s.say("  reader     %s: tasks %s", place, strings.Trim(fmt.Sprint(s.readerPorts(place)), "[]"))
+	}
 	s.say("  server log %s", s.log.Name())
 }
 
 // serve starts the server in the folder.
 func (s *stage) serve(ctx context.Context) error {
-	s.server = exec.Command(s.options.Program, "serve", "--store", s.store(), "--partition", filepath.Join(s.directory, "lehr.yaml"), "--sweep", "2s")
+	s.server = exec.Command(s.options.Program, "serve", "--store", s.store(), "--partition", filepath.Join(s.directory, "lehr.yaml"), "--sweep", "2s",
+		"--external-checks", filepath.Join(s.directory, checksFile))
 	s.server.Stdout, s.server.Stderr = s.log, s.log
 	// A Ctrl-C in the terminal is for the demo, which ends the server itself.
 	s.server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -257,6 +274,7 @@ func (s *stage) tail() string {
 
 // clear ends the server, then every process of the service.
 func (s *stage) clear() error {
+	defer s.prober.close()
 	if s.server != nil && s.server.Process != nil {
 		_ = s.server.Process.Signal(syscall.SIGTERM)
 		select {

@@ -156,7 +156,7 @@ func (v rolloutView) Waits() string {
 // Columns are the stages of the run.
 func (v rolloutView) Columns() (columns []column) {
 	for _, stage := range v.GetRun().GetStages() {
-		columns = append(columns, column{RolloutStage: stage, Partition: v.Partition, Open: v.This().Open()})
+		columns = append(columns, column{RolloutStage: stage, Partition: v.Partition, State: intent.RolloutState(v.This().GetState())})
 	}
 	return columns
 }
@@ -164,8 +164,16 @@ func (v rolloutView) Columns() (columns []column) {
 type column struct {
 	*apipb.RolloutStage
 	Partition string
-	// Open: the run goes on.
-	Open bool
+	// State is the run's.
+	State intent.RolloutState
+}
+
+// ToldWaits is what the stage waits for; empty: nothing, or the run says it as a whole.
+func (c column) ToldWaits() string {
+	if !c.State.Open() || c.State == intent.RolloutRollingBack {
+		return ""
+	}
+	return c.Waits
 }
 
 func (c column) Bar() []piece { return pieces(c.Done, c.Selected, c.Total) }
@@ -180,7 +188,15 @@ func (c column) Phase() string {
 	case c.Ended != nil:
 		return "done"
 	case c.Selected > 0 || c.Began != nil: // All may be done, and wait for a validation.
+		switch {
+		case c.State == intent.RolloutRolledBack:
+			return "went back"
+		case !c.State.Open():
+			return "broken off"
+		}
 		return "under way"
+	case !c.State.Open():
+		return "did not begin"
 	}
 	return "to come"
 }

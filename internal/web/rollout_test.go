@@ -134,6 +134,9 @@ func TestRolloutBoard(t *testing.T) {
 	back.State, back.Progress.Stages = intent.RolloutRollingBack, slices.Clone(asked.Progress.Stages)
 	back.Progress.Stages[1].Approval = &intent.StageApproval{State: intent.ApprovalRejected, Needs: 2, RejectedBy: "ann"}
 	w.step(back, nil)
+	if _, text, _ := strings.Cut(words(w.shows("/partition/shop/rollout/frontends")), " Stages "); strings.Contains(text, "waits for people") || !strings.Contains(text, "canary under way") {
+		t.Errorf("stages of a run that goes back are told so: %s", text)
+	}
 	if _, inbox := w.get("/inbox"); strings.Contains(inbox, "stage rest of rollout") {
 		t.Error("people are asked of a run that goes back")
 	}
@@ -147,6 +150,9 @@ func TestRolloutBoard(t *testing.T) {
 	first := w.shows("/partition/shop/rollout/frontends?run=1", "run 1", "What it brought is bad:", "It goes back to")
 	if strings.Contains(first, "lehr rollout") {
 		t.Error("it proposes to ask something of a run that is over")
+	}
+	if _, text, _ := strings.Cut(words(first), " Stages "); !strings.Contains(text, "canary went back") || !strings.Contains(text, "rest did not begin") || strings.Contains(text, "waits for") {
+		t.Errorf("stages of a run that went back are told so: %s", text)
 	}
 	for path, want := range map[string]int{"/partition/shop/rollout/none": 404, "/partition/shop/rollout/frontends?run=9": 404, "/partition/shop/rollout/frontends?run=x": 400, "/partition/shop/runs/none": 404, "/partition/shop/rollout": 404} {
 		if status, _ := w.get(path); status != want {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,6 +25,9 @@ var hamlet string
 // version is set when a release is built.
 var version = "dev"
 
+// fails is the share of searches that a release loses: set when a bad one is built.
+var fails = "0"
+
 func main() { os.Exit(run()) }
 
 func run() int {
@@ -34,7 +38,12 @@ func run() int {
 	searches := flag.String("searches", "", "SQLite database in which searches are recorded (default: they are not)")
 	cluster := flag.String("cluster", "", "cluster that it is in, for records and metrics")
 	frontend := &frontend{trouble: trouble{began: time.Now()}}
-	flag.Float64Var(&frontend.trouble.errors, "fail", 0, "share of searches that fail, as a bad release does: 0.05")
+	built, err := strconv.ParseFloat(fails, 64)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "frontend: built with a share that is no number:", err)
+		return 1
+	}
+	flag.Float64Var(&frontend.trouble.errors, "fail", built, "share of searches that fail, as a bad release does: 0.05")
 	flag.DurationVar(&frontend.trouble.leak, "leak", 0, "by how much searches become slower each second, as a release that leaks: 2ms")
 	flag.Parse()
 	if t := &frontend.trouble; t.errors < 0 || t.errors > 1 || t.leak < 0 {

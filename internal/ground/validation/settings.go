@@ -222,11 +222,11 @@ func (s *Settings) checkTimes() error {
 	case s.Intervals < 1 || s.Intervals > MostIntervals:
 		return wrong("intervals is %d", s.Intervals).WithHint("write 1 to %d", MostIntervals)
 	case s.Interval < LeastEvery || s.Interval > MostTime || s.lasts() > MostTime:
-		return wrong("%d intervals of %s are too short, or longer than %s", s.Intervals, s.Interval, MostTime).WithHint("write intervals from %s on", LeastEvery)
+		return wrong("interval is %s, %d of them", s.Interval, s.Intervals).WithHint("write an interval of at least %s; all together may be as long as %s", LeastEvery, MostTime)
 	case s.Every < LeastEvery || s.Every > s.lasts() || s.lasts()/s.Every > MostLooks:
-		return wrong("every is %s, and it lasts for %s", s.Every, s.lasts()).WithHint("write a time from %s on that is no longer than all intervals, for at most %d looks", LeastEvery, MostLooks)
+		return wrong("every is %s, and all intervals together are %s", s.Every, s.lasts()).WithHint("write a time from %s on that is no longer than all intervals, for at most %d looks", LeastEvery, MostLooks)
 	case s.Step < LeastStep || s.Step > s.Interval || s.lasts()/s.Step > MostSamples:
-		return wrong("step is %s, and it lasts for %s", s.Step, s.lasts()).WithHint("write a time from %s on that is no longer than an interval, for at most %d samples", LeastStep, MostSamples)
+		return wrong("step is %s, and all intervals together are %s", s.Step, s.lasts()).WithHint("write a time from %s on that is no longer than an interval, for at most %d samples", LeastStep, MostSamples)
 	}
 	return nil
 }
