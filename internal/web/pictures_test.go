@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,13 +50,21 @@ func TestPictures(t *testing.T) {
 	r.open()
 	base := r.in(link)
 	r.width(1280)
+	// v2 of the reader comes, and v4 is found bad by its canary.
+	r.untilSaid("in-sync", "get", "assets", "--filter", `id == "reader/production/others"`)
+	r.delivers("v2", "Ann")
+	r.untilSaid("v2 is in production", "why", "production")
+	r.untilSaid("done", "get", "rollouts")
+	r.delivers("v4", "Bo")
+	r.untilSaid("vetoed", "get", "versions")
 	r.lehr("hold", "schema/searches", "--reason", "the disks of the database are exchanged", "--for", "2h")
 	r.changes("version: v1\nneeds_schema: \"1\"", "version: v3\nneeds_schema: \"2\"")
 	r.untilSaid("waits", "why", "frontend/a")
-	group := strings.Fields(r.lehr("get", "groups"))[4]
+	group, head := r.firstWord("shakespeare", "get", "groups"), r.firstWord("shakespeare@", "get", "incarnations")
 	for name, path := range map[string]string{
-		"home": "/", "partition": "/partition/shakespeare", "asset": "/partition/shakespeare/asset/frontend/a", "graph": "/partition/shakespeare/graph/" + group,
-		"incarnation": "/partition/shakespeare/incarnation/2", "audit": "/audit?partition=shakespeare",
+		"home": "/", "asset": "/partition/shakespeare/asset/frontend/a", "graph": "/partition/shakespeare/graph/" + group,
+		"incarnation": "/partition/shakespeare/incarnation/" + strings.TrimPrefix(head, "shakespeare@"),
+		"delivery":    "/partition/shakespeare/delivery", "rollout": "/partition/shakespeare/rollout/reader",
 	} {
 		r.visit(base + path)
 		r.until(`document.readyState === "complete"`)
@@ -64,6 +73,26 @@ func TestPictures(t *testing.T) {
 		r.must(err)
 		r.must(os.WriteFile(filepath.Join(folder, name+".webp"), shot.Data, 0o644))
 	}
+}
+
+// delivers has a version of the reader built, and lets it into production.
+func (r *real) delivers(version, author string) {
+	r.Helper()
+	r.lehr("document", "set", "builds", fmt.Sprintf(`/%s={"author": %q}`, version, author), "--reason", "a new build")
+	r.untilSaid(version+" is not in production: people waits", "why", "production")
+	r.lehr("delivery", "approve", "production", version, "--reason", "it works in staging")
+}
+
+// firstWord is the first word of what a command prints that begins so.
+func (r *real) firstWord(prefix string, arguments ...string) string {
+	r.Helper()
+	for word := range strings.FieldsSeq(r.lehr(arguments...)) {
+		if strings.HasPrefix(word, prefix) {
+			return word
+		}
+	}
+	r.Fatalf("lehr %v says nothing that begins with %s", arguments, prefix)
+	return ""
 }
 
 // changes edits the demo's manifest.
