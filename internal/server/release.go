@@ -156,7 +156,7 @@ func (s *Server) ListReleases(ctx context.Context, request *apipb.ListReleasesRe
 	if err != nil {
 		return nil, err
 	}
-	response := &apipb.ListReleasesResponse{Line: l.Spec.GetName(), Environments: l.environments, Lines: lines}
+	response := &apipb.ListReleasesResponse{Line: l.Spec.GetName(), Environments: l.environments, Lines: lines, Applications: l.Spec.GetApplications()}
 	if request.Number != 0 {
 		at, err := l.release(request.Number)
 		if err != nil {

@@ -81,6 +81,9 @@ type tokensView struct{ *apipb.ListTokensResponse }
 // Revoke leads to the form that ends a token.
 func (tokensView) Revoke(id string) actButton { return newActButton("", "revoke-token", id) }
 
+// New leads to the form that makes a token.
+func (tokensView) New() actButton { return newActButton("", "token-create", "") }
+
 // roles lists the roles, in the order of the API.
 func roles() []string {
 	var names []string

@@ -123,10 +123,12 @@ var (
 		"/partition/shop/candidates", "/partition/shop/rollouts", "/partition/shop/delivery", "/partition/shop/previews", "/partition/shop/workflows", "/partition/shop/workflow-run/1", "/partition/shop/act/workflow-start?workflow=promote",
 		"/partition/shop/orphans", "/partition/shop/act/hold?asset=web", "/nothing",
 		"/audit", "/access", "/server", "/partition/shop/plugins", "/partition/shop/notifications",
+		"/act/token-create", "/act/partition-add", "/partition/shop/act/partition-remove",
 	}
 	deliveryPaths = []string{
 		"/partition/shop/delivery", "/partition/shop/version/1.1.0?application=web", "/partition/shop/environment/production?application=web", "/partition/shop/releases?line=main",
-		"/partition/shop/release/1?line=main", "/partition/shop/documents", "/partition/shop/document/knobs", "/partition/shop/act/document-set?document=knobs", "/partition/shop/incarnation/1?from=1", "/partition/shop/act/abort-release?line=main&release=1", "/partition/shop/previews", "/partition/shop/plugins",
+		"/partition/shop/release/1?line=main", "/partition/shop/documents", "/partition/shop/document/knobs", "/partition/shop/act/document-set?document=knobs", "/partition/shop/incarnation/1?from=1", "/partition/shop/act/abort-release?line=main&release=1",
+		"/partition/shop/act/release-create?line=main", "/partition/shop/act/release-create?line=main&versions=web%3D1.1.0", "/partition/shop/previews", "/partition/shop/plugins",
 		"/audit?actor=ann&partition=shop", "/audit?partition=shop&verify=yes", "/access?name=eve&role=approver",
 	}
 	rolloutPaths = []string{"/partition/shop/rollouts", "/partition/shop/rollout/site", "/partition/shop/runs/site", "/partition/shop/act/rollout-start?rollout=site"}

@@ -28,6 +28,8 @@ type act struct {
 	lasts string
 	// isGlobal: it is about no one partition, and its address names none.
 	isGlobal bool
+	// forgets: its partition is not there any more once it is done.
+	forgets bool
 	// loosens: it lets something happen that was kept from happening.
 	loosens bool
 	// show adds to the form what the act is about now; nil: nothing.
@@ -60,6 +62,8 @@ type actForm struct {
 	Choices []choice
 	// Texts are to be entered, by name.
 	Texts []field
+	// Asks: a part asks first for what the act needs, and leads back here.
+	Asks bool
 	// Refused says why there is nothing to do; nil: there is.
 	Refused error
 }
@@ -175,9 +179,10 @@ func actPage(ctx context.Context, r *reader, at address, input formInput, refusa
 	}
 	pageData.Parts = append(pageData.Parts, makePart("effect", "act-effect", view))
 	pageData.Parts = append(pageData.Parts, form.parts...)
-	if form.Refused != nil {
+	switch {
+	case form.Refused != nil:
 		pageData.Parts = append(pageData.Parts, problem("act", form.Refused))
-	} else {
+	case !form.Asks:
 		pageData.Parts = append(pageData.Parts, makePart("act", "act-form", view))
 	}
 	return pageData, nil
@@ -238,7 +243,11 @@ type doneView struct {
 
 // donePage tells what an act has done, and how it is taken back.
 func donePage(ctx context.Context, r *reader, at address, action act, subject, message string) (page, error) {
-	pageData, err := newActPage(ctx, r, at, "Done")
+	shown := at
+	if action.forgets {
+		shown.partition = ""
+	}
+	pageData, err := newActPage(ctx, r, shown, "Done")
 	if err != nil {
 		return page{}, err
 	}

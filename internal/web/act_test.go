@@ -204,3 +204,21 @@ func (w *world) effective(asset intent.AssetID) intent.Digest {
 	w.must(err)
 	return member.Effective
 }
+
+// TestAnothersRejectionIsTakenBack: the form offers whose there are, and the act ends theirs alone.
+func TestAnothersRejectionIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.shows("/partition/shop/act/overrule?asset=web/b", "nobody&#39;s rejection of web/b is in force")
+	waiting := waits("web/b", intent.WaitRejected, "rejected")
+	waiting.PlanDigest, waiting.Effective = intent.Digest{1, 2, 3, 4, 5}, w.effective("web/b")
+	w.report(waiting)
+	bob := intent.Actor{Name: "bob <b>", Origin: "cli"}
+	w.must(w.store.Reject(t.Context(), intent.Rejection{Partition: "shop", Asset: "web/b", Effective: waiting.Effective, Plan: waiting.PlanDigest, By: bob, Reason: "not now", Created: time.Now()}))
+	w.shows("/partition/shop/asset/web/b", "Take another&#39;s back")
+	w.shows("/partition/shop/act/overrule?asset=web/b", "bob &lt;b&gt;", "not now")
+	if said := words(w.acts("/partition/shop/act/overrule?asset=web/b", "of", bob.Name, "reason", "bob is away")); !strings.Contains(said, "The rejections of web/b by bob <b> are taken back.") {
+		t.Errorf("it says %s", said)
+	}
+	w.shows("/partition/shop/act/overrule?asset=web/b", "nobody&#39;s rejection of web/b is in force")
+}

@@ -57,26 +57,6 @@ func init() {
 			effect: "Lehr looks at the asset now, and pushes it if it differs from intent: the pause between tries ends. Checks, holds, pins and stops still apply.",
 			show:   showPlanned, do: retry,
 		},
-		"approve": {
-			call: apipbconnect.ApprovalServiceApproveAssetProcedure, subject: "asset", title: "Approve the plan of", button: "Approve this plan, once", undo: "reject", lasts: "one hour, or less where the policy says so", loosens: true,
-			effect: "Exactly this plan is let through, once. If the plan or its content changes before, the approval counts for nothing.",
-			show:   showPlanToJudge, do: approve,
-		},
-		"reject": {
-			call: apipbconnect.ApprovalServiceRejectAssetProcedure, subject: "asset", title: "Reject the plan of", button: "Reject this plan", undo: "withdraw", lasts: "until it is taken back",
-			effect: "This plan is not pushed, whoever approves it, until the rejection is taken back.",
-			show:   showPlanToJudge, do: reject,
-		},
-		"withdraw": {
-			call: apipbconnect.ApprovalServiceWithdrawRejectionProcedure, subject: "asset", title: "Take your rejection back of", button: "Take it back", loosens: true,
-			effect: "Your rejections of this asset's plans end.",
-			show:   showPlanned, do: withdraw,
-		},
-		"override": {
-			call: apipbconnect.ApprovalServiceOverrideCheckProcedure, subject: "asset", title: "Override a check of", button: "Let it pass", lasts: "one hour", loosens: true,
-			effect: "The check that you choose passes for this content of the asset, where the partition's policy allows that. All other checks have their say.",
-			show:   showOverridable, do: override,
-		},
 		"acknowledge": {
 			call: apipbconnect.CandidateServiceAcknowledgeCandidateProcedure, subject: "candidate", title: "Let through candidate", button: "Let it through", loosens: true,
 			effect: "The candidate may be served, exactly as it is. What its pushes would do is below.",
@@ -98,9 +78,12 @@ func init() {
 	}
 	registerDeliveryActs()
 	registerReleaseActs()
+	registerNewRelease()
+	registerApprovalActs()
 	registerWorkflowActs()
 	registerTurndownActs()
 	registerServerActs()
+	registerPartitionActs()
 	registerDocumentActs()
 }
 
@@ -182,49 +165,6 @@ func unpin(ctx context.Context, r *reader, request actRequest) (string, error) {
 func retry(ctx context.Context, r *reader, request actRequest) (string, error) {
 	_, err := r.Brakes.RetryAsset(ctx, &apipb.RetryAssetRequest{Partition: request.partition, Asset: request.subject, Reason: request.reason})
 	return request.subject + " is tried now.", err
-}
-
-func approve(ctx context.Context, r *reader, request actRequest) (string, error) {
-	response, err := r.Approvals.ApproveAsset(ctx, &apipb.ApproveAssetRequest{
-		Partition: request.partition, Asset: request.subject, Plan: request.values.Get("plan"), Reason: request.reason, Period: request.period,
-	})
-	if err != nil {
-		return "", err
-	}
-	message := fmt.Sprintf("Plan %s of %s is approved, once%s.", short(response.Approval.Plan), request.subject, untilWords(response.Approval.Until))
-	if approved, need := len(response.Consent.GetApproved()), int(response.Consent.GetNeed()); approved < need {
-		message += fmt.Sprintf(" It has %d of the %d approvals that it needs.", approved, need)
-	}
-	for _, rejection := range response.Rejections {
-		message += fmt.Sprintf(" But it is not pushed: %s rejected this plan: %s.", rejection.By.GetName(), rejection.Reason)
-	}
-	return message, nil
-}
-
-func reject(ctx context.Context, r *reader, request actRequest) (string, error) {
-	response, err := r.Approvals.RejectAsset(ctx, &apipb.RejectAssetRequest{
-		Partition: request.partition, Asset: request.subject, Plan: request.values.Get("plan"), Reason: request.reason, Period: request.period,
-	})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("Plan %s of %s is rejected%s.", short(response.Rejection.Plan), request.subject, untilWords(response.Rejection.Until)), nil
-}
-
-func withdraw(ctx context.Context, r *reader, request actRequest) (string, error) {
-	_, err := r.Approvals.WithdrawRejection(ctx, &apipb.WithdrawRejectionRequest{Partition: request.partition, Asset: request.subject, Reason: request.reason})
-	return "Your rejections of " + request.subject + " are taken back.", err
-}
-
-func override(ctx context.Context, r *reader, request actRequest) (string, error) {
-	response, err := r.Approvals.OverrideCheck(ctx, &apipb.OverrideCheckRequest{
-		Partition: request.partition, Asset: request.subject, Check: request.values.Get("check"), Content: request.values.Get("content"),
-		Reason: request.reason, Period: request.period,
-	})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("Check %s of %s passes%s.", response.Override.Check, request.subject, untilWords(response.Override.Until)), nil
 }
 
 func acknowledge(ctx context.Context, r *reader, request actRequest) (string, error) {
@@ -335,78 +275,6 @@ func showPlanned(ctx context.Context, r *reader, at address, form *actForm) erro
 		return err
 	}
 	form.parts = append(form.parts, makePart("plan", "act-plan", response.Report))
-	return nil
-}
-
-// showPlanToJudge binds an act to the plan that is shown.
-func showPlanToJudge(ctx context.Context, r *reader, at address, form *actForm) error {
-	asset := at.query.Get("asset")
-	response, err := r.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: at.partition, Asset: asset})
-	if err != nil {
-		return err
-	}
-	report := response.Report
-	if linked := at.query.Get("plan"); linked != "" && report.PlanDigest != "" && linked != report.PlanDigest {
-		form.Refused = fault.New(fault.Conflict, "%s would be changed by another plan now than the link is about", asset).WithHint("its page shows the plan that there is now")
-		return nil
-	}
-	if report.PlanDigest == "" {
-		form.Refused = fault.New(fault.Conflict, "%s is %s, and no plan to change it is known", asset, report.State).WithHint("its page says how it is")
-		return nil
-	}
-	form.parts = append(form.parts, makePart("plan", "plan", report))
-	form.Bound = []field{{Name: "plan", Value: report.PlanDigest}}
-	pending, err := r.Approvals.ListApprovals(ctx, &apipb.ListApprovalsRequest{Partition: at.partition})
-	if err != nil {
-		return err
-	}
-	form.parts = append(form.parts, makePart("consent", "act-consent", consentOf(pending, asset)))
-	return nil
-}
-
-// consentView is how far the approval of an asset's plan has come.
-type consentView struct {
-	Request    *apipb.ApprovalRequest
-	Rejections []*apipb.Rejection
-}
-
-func consentOf(pending *apipb.ListApprovalsResponse, asset string) (view consentView) {
-	for _, request := range pending.Requests {
-		if request.Asset == asset {
-			view.Request = request
-		}
-	}
-	for _, rejection := range pending.Rejections {
-		if rejection.Asset == asset && !rejection.Expired {
-			view.Rejections = append(view.Rejections, rejection)
-		}
-	}
-	return view
-}
-
-// overridable are the checks that an override may be of.
-var overridable = map[string]bool{"order": true, "capacity": true, "version": true}
-
-// showOverridable offers the checks that the asset waits for, bound to its content.
-func showOverridable(ctx context.Context, r *reader, at address, form *actForm) error {
-	asset := at.query.Get("asset")
-	response, err := r.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: at.partition, Asset: asset})
-	if err != nil {
-		return err
-	}
-	checks := choice{Name: "check", Label: "check"}
-	for _, waiting := range response.Report.Waiting {
-		if overridable[waiting.Kind] {
-			checks.Options = append(checks.Options, option{Value: waiting.Kind, Text: waiting.Kind + ": " + waiting.Reason})
-		}
-	}
-	if len(checks.Options) == 0 {
-		form.Refused = fault.New(fault.Conflict, "%s waits for no check that can be overridden", asset).WithHint("order, capacity and version can be")
-		return nil
-	}
-	form.Choices = []choice{checks}
-	form.Bound = []field{{Name: "content", Value: response.Report.Effective}}
-	form.parts = append(form.parts, makePart("checks", "checks", response.Report))
 	return nil
 }
 

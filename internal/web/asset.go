@@ -181,6 +181,7 @@ func (r *reader) assetActs(ctx context.Context, p *apipb.Partition, asset string
 	}
 	if waits["rejected"] {
 		add("withdraw")
+		add("overrule")
 	}
 	if waits["order"] || waits["capacity"] || waits["version"] {
 		add("override")

@@ -189,6 +189,11 @@ func viewEnvironment(partition string, e *apipb.DeliveredEnvironment) environmen
 	case e.Has != nil && e.Task == nil:
 		add(intent.ActPin, e.Has)
 	}
+	for _, verification := range e.Verify {
+		for _, name := range []string{verdictGood, verdictBad} {
+			view.Acts = append(view.Acts, verdictButton(partition, name, e.Application, e.Name, e.Has, verification))
+		}
+	}
 	if e.PausedBy != "" || e.Hold == "edit" {
 		add(intent.ActResume, nil)
 	} else {
@@ -262,8 +267,15 @@ func viewExplanation(partition string, x *apipb.VersionExplanation) explanationV
 	button := func(kind, constraint string) actButton {
 		return deliveryButton(partition, kind, x.Application, "environment", x.Environment, "version", x.Version.GetName(), "digest", x.Version.GetDigest(), "constraint", constraint)
 	}
+	isOutside := func(constraint string) bool {
+		return slices.ContainsFunc(x.Verdicts, func(v *apipb.VersionVerdict) bool { return v.Constraint == constraint && v.Cause == noResult })
+	}
 	for _, awaited := range x.Awaits {
-		if awaited.Environment == x.Environment {
+		if awaited.Environment == x.Environment && isOutside(awaited.Name) {
+			for _, name := range []string{verdictGood, verdictBad} {
+				view.Acts = append(view.Acts, verdictButton(partition, name, x.Application, x.Environment, x.Version, awaited.Name))
+			}
+		} else if awaited.Environment == x.Environment {
 			view.Acts = append(view.Acts, button(voteApprove, awaited.Name), button(voteReject, awaited.Name))
 		}
 	}

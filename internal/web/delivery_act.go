@@ -72,6 +72,50 @@ func registerDeliveryActs() {
 		}
 		acts[deliveryPrefix+kind] = action
 	}
+	registerVerdictActs()
+}
+
+// Names of the acts that hand in the result of a verification.
+const (
+	verdictGood = deliveryPrefix + "verdict-good"
+	verdictBad  = deliveryPrefix + "verdict-bad"
+)
+
+// registerVerdictActs adds those that say what a verification found of the version that an environment has.
+func registerVerdictActs() {
+	for name, action := range map[string]act{
+		verdictGood: {title: "Verify as good", button: "It is good", loosens: true, undo: verdictBad, effect: "It counts as good for this version in this environment. What waits for it goes on."},
+		verdictBad:  {title: "Verify as bad", button: "It is bad", undo: verdictGood, effect: "It counts as bad for this version in this environment. If the environment has it, it goes back to what was good there, unless lehr.yaml says that it stays."},
+	} {
+		action.call, action.subject, action.about, action.back = apipbconnect.DeliveryServiceRecordVerdictProcedure, "application", aboutDelivery, backToDelivery
+		action.do = func(ctx context.Context, r *reader, request actRequest) (string, error) {
+			response, err := r.Deliveries.RecordVerdict(ctx, &apipb.RecordVerdictRequest{
+				Partition: request.partition, Application: request.subject, Environment: request.query.Get("environment"), Version: request.query.Get("version"),
+				Digest: request.query.Get("digest"), Name: request.query.Get("constraint"), Good: name == verdictGood, Reason: request.reason,
+			})
+			if err != nil {
+				return "", err
+			}
+			at := address{kind: "act", partition: request.partition, query: request.query}
+			return fmt.Sprintf("%s %s. It counts within a second.", action.title, aboutVersion(at, response.Version)), nil
+		}
+		acts[name] = action
+	}
+}
+
+// noResult is the cause of a constraint that waits for a result that somebody hands in.
+const noResult = "no-result"
+
+// verdictButton leads to the form that hands in a result of a verification, or of a constraint that is decided outside.
+func verdictButton(partition, name, application, environment string, version *apipb.VersionName, verification string) actButton {
+	text := verification + ": it is bad"
+	if name == verdictGood {
+		text = verification + ": it is good"
+	}
+	return actButton{
+		Text: text, Loosens: acts[name].loosens,
+		Link: deliveryAddress(partition, "act", name, application, "environment", environment, "version", version.GetName(), "digest", version.GetDigest(), "constraint", verification),
+	}
 }
 
 // deliveryAsk asks for an act, or with dry for what it would change.

@@ -3,12 +3,14 @@ package web_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	apipb "lehr.dev/gen/lehr/api/v1"
 	commandpb "lehr.dev/gen/lehr/command/v1"
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/ground/deliveryhistory"
@@ -160,5 +162,49 @@ func TestTasksOfDelivery(t *testing.T) {
 	form := words(w.shows("/partition/shop/act/delivery-restart?application=web&constraint=run&digest=sha256:b&environment=migrate&version=1.1.0"))
 	if !strings.Contains(form, "a run for 1.1.0") {
 		t.Errorf("the form: %s", form)
+	}
+}
+
+// TestAVerdictIsHandedIn for a constraint that is decided outside. It is no approval, so none is offered.
+func TestAVerdictIsHandedIn(t *testing.T) {
+	w := newWorld(t)
+	w.deliver(func(policy *intentpb.Policy) {
+		production := policy.Deliveries[0].Environments[1]
+		production.Constraints = append(production.Constraints, &intentpb.DeliveryConstraint{Name: "outside", Kind: &intentpb.DeliveryConstraint_Outside{Outside: &intentpb.OutsideVerdict{}}})
+	})
+	good := "act/delivery-verdict-good?application=web&amp;constraint=outside&amp;digest=sha256%3Ab&amp;environment=production&amp;version=1.1.0"
+	page := w.shows("/partition/shop/version/1.1.0?application=web&digest=sha256:b", "outside: it is good", "outside: it is bad", good, "act/delivery-approve?application=web&amp;constraint=people")
+	if strings.Contains(page, "act/delivery-approve?application=web&amp;constraint=outside") {
+		t.Error("it offers to approve what is decided outside")
+	}
+	path := "/partition/shop/" + strings.ReplaceAll(good, "&amp;", "&")
+	w.shows(path, "What waits for it goes on")
+	w.acts(path, "reason", "112 of 112 passed")
+	rows, err := w.store.DeliveryRecords(t.Context(), "shop", store.DeliveryFilter{Application: "web"})
+	w.must(err)
+	if len(rows) != 1 || rows[0].Kind != intent.DeliveryResult || !rows[0].Good || rows[0].Constraint != "outside" || rows[0].Version.Name != "1.1.0" || rows[0].Reason != "112 of 112 passed" {
+		t.Errorf("stored are %+v", rows)
+	}
+	if page := w.shows("/partition/shop/version/1.1.0?application=web&digest=sha256:b"); strings.Contains(page, "outside: it is good") {
+		t.Error("it asks for a result that it has")
+	}
+	values := w.form(strings.Replace(path, "constraint=outside", "constraint=none", 1))
+	values.Set("reason", "x")
+	if status, _ := w.send(strings.Replace(path, "constraint=outside", "constraint=none", 1), values); status == http.StatusOK {
+		t.Error("a result of nothing is taken")
+	}
+}
+
+// TestAwaitedVerificationsAreOffered in the row of the environment that has the version.
+func TestAwaitedVerificationsAreOffered(t *testing.T) {
+	view := web.ViewEnvironment("shop", &apipb.DeliveredEnvironment{
+		Application: "web", Name: "staging", Has: &apipb.VersionName{Name: "1.1.0", Digest: "sha256:b"}, Verify: []string{"smoke"},
+	})
+	var texts []string
+	for _, act := range view.Acts {
+		texts = append(texts, act.Text)
+	}
+	if !slices.Contains(texts, "smoke: it is good") || !slices.Contains(texts, "smoke: it is bad") {
+		t.Errorf("it offers %v", texts)
 	}
 }

@@ -9,3 +9,6 @@ import (
 func Kinds() []string {
 	return slices.Concat([]string{"", "partition", inboxKind}, globalKinds, slices.Collect(maps.Keys(named)))
 }
+
+// ViewEnvironment is the row of an environment on the page of delivery.
+var ViewEnvironment = viewEnvironment

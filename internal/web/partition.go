@@ -107,7 +107,7 @@ func (r *reader) partitionsPart(partitions []*apipb.Partition, at address) part 
 		}
 	}
 	slices.Sort(owners)
-	data := partitionsView{Count: len(rows), Adding: r.command("", "partition", "add", "lehr.yaml"), All: home, IsFiltered: owner != ""}
+	data := partitionsView{Count: len(rows), Add: newActButton("", "partition-add", ""), Adding: r.command("", "partition", "add", "lehr.yaml"), All: home, IsFiltered: owner != ""}
 	for _, name := range owners {
 		data.Owners = append(data.Owners, option{Value: name, Text: name, Selected: name == owner})
 	}
@@ -116,7 +116,9 @@ func (r *reader) partitionsPart(partitions []*apipb.Partition, at address) part 
 
 // partitionsView is what stands around the list of partitions.
 type partitionsView struct {
-	Count  int
+	Count int
+	// Add leads to the form that adds one, and Adding is the command for it.
+	Add    actButton
 	Adding string
 	// Owners that can be chosen, and All the address without a choice.
 	Owners     []option
@@ -163,7 +165,7 @@ func showPartition(ctx context.Context, r *reader, at address) (page, error) {
 	if at.query.Get("after") != "" {
 		data.First = at.withValue("after", "")
 	}
-	pageData.Parts = append(pageData.Parts, makeList("assets", "assets", data, rows))
+	pageData.Parts = append(pageData.Parts, makeList("assets", "assets", data, rows), makePart("forget", "act-links", []actButton{newActButton(p.Id, "partition-remove", "")}))
 	return pageData, nil
 }
 

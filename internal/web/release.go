@@ -27,8 +27,10 @@ var releaseActs = map[string]act{
 // releasesView is a line of releases: each with how it stands in every environment.
 type releasesView struct {
 	Line, Link string
-	Columns    []string
-	Rows       []releaseRow
+	// New leads to the form that makes one.
+	New     actButton
+	Columns []string
+	Rows    []releaseRow
 	pager
 }
 
@@ -102,7 +104,7 @@ func viewRelease(partition string, release *apipb.Release) releaseRow {
 }
 
 func viewReleases(partition string, response *apipb.ListReleasesResponse) releasesView {
-	view := releasesView{Line: response.Line, Columns: response.Environments, Link: releaseAddress(partition, "releases", "", response.Line)}
+	view := releasesView{Line: response.Line, Columns: response.Environments, Link: releaseAddress(partition, "releases", "", response.Line), New: newActButton(partition, newRelease, response.Line)}
 	for _, release := range response.Releases {
 		view.Rows = append(view.Rows, viewRelease(partition, release))
 	}

@@ -22,7 +22,7 @@ func TestReleases(t *testing.T) {
 		policy.Deliveries[0].Releases = "shop/main"
 		policy.ReleaseLines = []*intentpb.ReleaseLine{{Name: "main", Applications: []string{"shop/web", "gone/mail"}}}
 	})
-	if text := words(w.shows("/partition/shop/delivery", `href="partition/shop/releases?line=main"`)); !strings.Contains(text, "Releases of main No release is under way") {
+	if text := words(w.shows("/partition/shop/delivery", `href="partition/shop/releases?line=main"`)); !strings.Contains(text, "Releases of main Make the release No release is under way") {
 		t.Errorf("a line without releases shows %s", text)
 	}
 	_, err := w.store.RecordDelivery(t.Context(), intent.DeliveryRecord{
@@ -71,4 +71,48 @@ func TestReleases(t *testing.T) {
 			t.Errorf("%s shows %s, want %q", path, words(text), says)
 		}
 	}
+}
+
+// TestAReleaseIsMade by a form that asks for the versions first, and shows what they would do.
+func TestAReleaseIsMade(t *testing.T) {
+	w := newWorld(t)
+	w.deliver(func(policy *intentpb.Policy) {
+		policy.Deliveries[0].Releases = "shop/main"
+		policy.ReleaseLines = []*intentpb.ReleaseLine{{Name: "main", Applications: []string{"shop/web"}}}
+	})
+	w.shows("/partition/shop/delivery", `href="partition/shop/act/release-create?line=main"`)
+	if form := w.shows("/partition/shop/act/release-create?line=main", "shop/web", "See what it would do"); strings.Contains(form, `method="post"`) {
+		t.Error("a release can be made before its versions are known")
+	}
+	for versions, want := range map[string]string{
+		"web": "is no APPLICATION=VERSION", "=1": "is no APPLICATION=VERSION", "web=1.1.0+web=1.1.0": "web is named twice", "nobody=1.1.0": "nobody", "web=9.9.9": "9.9.9",
+	} {
+		if form := w.shows("/partition/shop/act/release-create?line=main&versions="+versions, want); strings.Contains(form, `method="post"`) {
+			t.Errorf("%s can be released: %s", versions, words(form))
+		}
+	}
+	w.shows("/partition/shop/act/release-create?line=main&versions=web%3D1.1.0&mode=sideways", "is no mode")
+	path := "/partition/shop/act/release-create?line=main&mode=immediate&versions=web%3D1.1.0"
+	w.shows(path, "How it would stand", "production", "Make the release", "What it would change")
+	releases := func() (list []intent.DeliveryRecord) {
+		rows, err := w.store.DeliveryRecords(t.Context(), "shop", store.DeliveryFilter{Application: "main"})
+		w.must(err)
+		for _, row := range rows {
+			if row.Kind == intent.DeliveryRelease {
+				list = append(list, row)
+			}
+		}
+		return list
+	}
+	if made := releases(); len(made) > 0 {
+		t.Fatalf("looking at the form made %+v", made)
+	}
+	if said := words(w.acts(path, "reason", "the week <b>")); !strings.Contains(said, "Release 1 of main is made.") {
+		t.Errorf("it says %s", said)
+	}
+	made := releases()
+	if len(made) != 1 || !made[0].Immediate || made[0].Versions["shop/web"].Name != "1.1.0" || made[0].Reason != "the week <b>" {
+		t.Errorf("made are %+v", made)
+	}
+	w.shows("/partition/shop/release/1?line=main", "1.1.0", "the week &lt;b&gt;")
 }

@@ -8,6 +8,7 @@ import (
 
 	intentpb "lehr.dev/gen/lehr/intent/v1"
 	"lehr.dev/internal/access"
+	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
 	"lehr.dev/internal/ground/schema"
 	"lehr.dev/internal/store"
@@ -106,5 +107,54 @@ func TestAnAssetIsTurnedDown(t *testing.T) {
 	w.acts("/partition/shop/act/undo-turndown?asset=web/b", "reason", "we need it")
 	if held, err = w.store.Document(t.Context(), "shop", "turndown", ""); err != nil || strings.Contains(string(held.Content), "web/b") {
 		t.Errorf("the document is %s, %v", held.Content, err)
+	}
+}
+
+// TestATokenIsMade: its secret is on the page that says so, and nowhere afterwards.
+func TestATokenIsMade(t *testing.T) {
+	w := newWorld(t)
+	w.shows("/access", `href="act/token-create"`)
+	w.shows("/act/token-create", "It is shown once", "at most viewer")
+	said := words(w.acts("/act/token-create", "reason", "CI <b>", "role", "viewer", "partitions", "shop, web", "for", "8h"))
+	tokens, err := w.store.Tokens(t.Context())
+	w.must(err)
+	if len(tokens) != 1 || tokens[0].Description != "CI <b>" || len(tokens[0].Roles) != 1 || tokens[0].Roles[0] != intent.Viewer || len(tokens[0].Partitions) != 2 || time.Until(tokens[0].Until) > 9*time.Hour || time.Until(tokens[0].Until) < 7*time.Hour {
+		t.Fatalf("made are %+v", tokens)
+	}
+	_, secret, ok := strings.Cut(said, "Its secret is shown only here: ")
+	secret, _, _ = strings.Cut(secret, " ")
+	if !ok || len(secret) < 20 {
+		t.Fatalf("it says %s", said)
+	}
+	if text := w.shows("/access", "CI &lt;b&gt;"); strings.Contains(text, secret) {
+		t.Error("the page of access shows the secret")
+	}
+}
+
+// TestAPartitionIsAddedAndForgotten on the pages.
+func TestAPartitionIsAddedAndForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.shows("/", `href="act/partition-add"`)
+	if said := words(w.acts("/act/partition-add", "definition", "/srv/mail/lehr.yaml", "id", "mail", "reason", "we have mail")); !strings.Contains(said, "Partition mail is added.") {
+		t.Errorf("it says %s", said)
+	}
+	p, err := w.store.Partition(t.Context(), "mail")
+	w.must(err)
+	if p.Definition != "/srv/mail/lehr.yaml" {
+		t.Errorf("it is %+v", p)
+	}
+	values := w.form("/act/partition-add")
+	values.Set("definition", "lehr.yaml")
+	values.Set("id", "shop/../x")
+	values.Set("reason", "x")
+	if status, text := w.send("/act/partition-add", values); status != http.StatusBadRequest || !strings.Contains(text, `role="alert"`) && !strings.Contains(text, "notice bad") {
+		t.Errorf("a name that is none is answered %d: %s", status, words(text))
+	}
+	w.shows("/partition/shop", `href="partition/shop/act/partition-remove"`)
+	w.shows("/partition/shop/act/partition-remove", "Production stays as it is")
+	w.acts("/partition/mail/act/partition-remove", "reason", "we have none")
+	if _, err := w.store.Partition(t.Context(), "mail"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -636,7 +636,9 @@ type ListReleasesResponse struct {
 	// What to ask before to get the next page; 0: there is none.
 	Next int32 `protobuf:"varint,4,opt,name=next" json:"next,omitempty"`
 	// All lines of the partition.
-	Lines         []string `protobuf:"bytes,5,rep,name=lines" json:"lines,omitempty"`
+	Lines []string `protobuf:"bytes,5,rep,name=lines" json:"lines,omitempty"`
+	// The applications of the line, PARTITION/APPLICATION.
+	Applications  []string `protobuf:"bytes,6,rep,name=applications" json:"applications,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -702,6 +704,13 @@ func (x *ListReleasesResponse) GetNext() int32 {
 func (x *ListReleasesResponse) GetLines() []string {
 	if x != nil {
 		return x.Lines
+	}
+	return nil
+}
+
+func (x *ListReleasesResponse) GetApplications() []string {
+	if x != nil {
+		return x.Applications
 	}
 	return nil
 }
@@ -1065,13 +1074,14 @@ const file_lehr_api_v1_release_proto_rawDesc = "" +
 	"\x06number\x18\x03 \x01(\x05R\x06number\x12\x10\n" +
 	"\x03all\x18\x04 \x01(\bR\x03all\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x05R\x05limit\x12\x16\n" +
-	"\x06before\x18\x06 \x01(\x05R\x06before\"\xaa\x01\n" +
+	"\x06before\x18\x06 \x01(\x05R\x06before\"\xce\x01\n" +
 	"\x14ListReleasesResponse\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\tR\x04line\x12\"\n" +
 	"\fenvironments\x18\x02 \x03(\tR\fenvironments\x120\n" +
 	"\breleases\x18\x03 \x03(\v2\x14.lehr.api.v1.ReleaseR\breleases\x12\x12\n" +
 	"\x04next\x18\x04 \x01(\x05R\x04next\x12\x14\n" +
-	"\x05lines\x18\x05 \x03(\tR\x05lines\"\xa6\x03\n" +
+	"\x05lines\x18\x05 \x03(\tR\x05lines\x12\"\n" +
+	"\fapplications\x18\x06 \x03(\tR\fapplications\"\xa6\x03\n" +
 	"\x14CreateReleaseRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\tR\x04line\x12K\n" +
