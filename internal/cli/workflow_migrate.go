@@ -11,7 +11,6 @@ import (
 	apipb "lehr.dev/gen/lehr/api/v1"
 	"lehr.dev/internal/ground/fault"
 	"lehr.dev/internal/ground/intent"
-	"lehr.dev/internal/ground/workflow"
 	"lehr.dev/internal/ground/workflowtext"
 	"lehr.dev/sdk/client"
 )
@@ -104,7 +103,7 @@ func (s *session) printMigration(before *apipb.WorkflowRun, response *apipb.Migr
 	}
 	fmt.Fprintf(&b, "Run %s %s %s, in place of %s.\n", plain(workflowtext.RunName(before)), verb, plain(definitionWords(run)), plain(definitionWords(before)))
 	for _, m := range response.Machines {
-		fmt.Fprintf(&b, "  %s\n", plain(migratedWords(m, before)))
+		fmt.Fprintf(&b, "  %s\n", plain(workflowtext.Migrated(m, before)))
 	}
 	if follows := followingEvents(response.Events); len(follows) > 0 {
 		fmt.Fprintln(&b, "Then:")
@@ -143,37 +142,6 @@ func definitionWords(run *apipb.WorkflowRun) string {
 	text := "definition " + workflowtext.ShortDigest(run.Digest)
 	if run.Incarnation != "" {
 		text += " of " + run.Incarnation
-	}
-	return text
-}
-
-// migratedWords say what became of a machine, and of its action that was under way.
-func migratedWords(m *apipb.MigratedMachine, before *apipb.WorkflowRun) string {
-	text := m.Name + ": "
-	switch workflow.MachineChange(m.Change) {
-	case workflow.MachineStays:
-		text += "stays in " + m.To
-	case workflow.MachineMoves:
-		text += m.From + " → " + m.To
-	case workflow.MachineIsNew:
-		text += "is new, in " + m.To
-	case workflow.MachineIsDropped:
-		text += "is dropped; it was in " + m.From
-	}
-	at := slices.IndexFunc(before.Machines, func(earlier *apipb.WorkflowMachine) bool { return earlier.Name == m.Name })
-	if at < 0 || before.Machines[at].Action == nil {
-		return text
-	}
-	action := before.Machines[at].Action
-	switch {
-	case m.Kept != "" && len(action.Approvals) > 0:
-		text += fmt.Sprintf("; its action goes on, approved by %s: %s", strings.Join(action.Approvals, ", "), action.Text)
-	case m.Kept != "":
-		text += "; its action goes on: " + action.Text
-	case m.MayHaveHappened:
-		text += "; its action is cut off, and may have happened: " + action.Text
-	case m.Cut != "":
-		text += "; its action is cut off: " + action.Text
 	}
 	return text
 }

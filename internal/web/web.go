@@ -252,7 +252,7 @@ var queries = map[string][]string{
 	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
-	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token", "document", "revision", "versions", "mode"},
+	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token", "document", "revision", "versions", "mode", "states", "inputs"},
 	"document": {"before"},
 	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
 	"releases": {"line", "before"}, "release": {"line"},

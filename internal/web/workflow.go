@@ -211,6 +211,9 @@ func (r *reader) viewRun(run *apipb.WorkflowRun) workflowRunView {
 	for _, signal := range run.SignalsOpen {
 		act("signal", "give it signal "+signal, newRunButton(run, "workflow-signal", "signal", signal), signal)
 	}
+	if !run.DefinitionIsNewest {
+		act("migrate", "move it to the definition that lehr.yaml has now", newRunButton(run, "workflow-migrate"), "--reason", "WHY")
+	}
 	if !run.Cancelled {
 		act("cancel", "let only its retreat go on", newRunButton(run, "workflow-cancel"), "--reason", "WHY")
 	}

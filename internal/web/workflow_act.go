@@ -25,6 +25,11 @@ func registerWorkflowActs() {
 		},
 	}
 	for name, action := range map[string]act{
+		"workflow-migrate": {
+			call: apipbconnect.WorkflowServiceMigrateRunProcedure, title: "Move to the new definition:", button: "Move it", loosens: true,
+			effect: "The run goes on by the definition that lehr.yaml has now, as is shown below. What is cut off is not taken up again.",
+			show:   showMigration, do: migrateRun,
+		},
 		"workflow-retry": {
 			call: apipbconnect.WorkflowServiceStartRunProcedure, title: "Start again", button: "Start it again", loosens: true,
 			effect: "A new run begins with the same inputs, from the start. Nothing of the earlier run is taken over, and what that one left in production is still there.",

@@ -197,3 +197,33 @@ func TestWorkflows(t *testing.T) {
 		}
 	}
 }
+
+// TestARunIsMoved to the definition that head has now: the form shows what becomes of each machine, and asks where those go
+// that cannot stay.
+func TestARunIsMoved(t *testing.T) {
+	w := newWorld(t)
+	w.offerWorkflows(&intentpb.Workflow{Name: "promote", File: "promote.yaml", Text: promoteWorkflow, Digest: "promote-1"})
+	w.acts("/partition/shop/act/workflow-start?workflow=promote", "reason", "spring", "input-version", "1.2", "input-urgent", "")
+	if page := w.shows("/partition/shop/workflow-run/1"); strings.Contains(page, "workflow-migrate") {
+		t.Error("a run of the newest definition can be moved")
+	}
+	renamed := strings.ReplaceAll(promoteWorkflow, "asking", "waiting")
+	w.offerWorkflows(&intentpb.Workflow{Name: "promote", File: "promote.yaml", Text: renamed, Digest: "promote-2"})
+	w.shows("/partition/shop/workflow-run/1", `href="partition/shop/act/workflow-migrate?run=1"`, "lehr workflow migrate")
+	form := w.shows("/partition/shop/act/workflow-migrate?run=1", "a state that the other definition does not have", "See what it would do")
+	if strings.Contains(form, `method="post"`) {
+		t.Errorf("it can be moved while a machine has nowhere to go: %s", words(form))
+	}
+	w.shows("/partition/shop/act/workflow-migrate?run=1&states=approval", "is no NAME=VALUE")
+	path := "/partition/shop/act/workflow-migrate?run=1&states=approval%3Dwaiting"
+	w.shows(path, "approval: asking → waiting", "its action is cut off")
+	if run := w.run(1); run.Text != promoteWorkflow {
+		t.Fatal("looking at the form moved the run")
+	}
+	if said := words(w.acts(path, "reason", "better words")); !strings.Contains(said, "promote#1 follows the definition that lehr.yaml has now.") {
+		t.Errorf("it says %s", said)
+	}
+	if run := w.run(1); run.Text != renamed || run.Migration == nil || run.Migration.Reason != "better words" {
+		t.Errorf("the run is %+v", run)
+	}
+}
