@@ -128,7 +128,7 @@ var (
 	deliveryPaths = []string{
 		"/partition/shop/delivery", "/partition/shop/version/1.1.0?application=web", "/partition/shop/environment/production?application=web", "/partition/shop/releases?line=main",
 		"/partition/shop/release/1?line=main", "/partition/shop/documents", "/partition/shop/document/knobs", "/partition/shop/act/document-set?document=knobs", "/partition/shop/incarnation/1?from=1", "/partition/shop/act/abort-release?line=main&release=1",
-		"/partition/shop/act/release-create?line=main", "/partition/shop/act/release-create?line=main&versions=web%3D1.1.0", "/partition/shop/previews", "/partition/shop/plugins",
+		"/partition/shop/judgement/20261130T120000Z/frontends@3/canary/errors", "/partition/shop/act/release-create?line=main", "/partition/shop/act/release-create?line=main&versions=web%3D1.1.0", "/partition/shop/previews", "/partition/shop/plugins",
 		"/audit?actor=ann&partition=shop", "/audit?partition=shop&verify=yes", "/access?name=eve&role=approver",
 	}
 	rolloutPaths = []string{"/partition/shop/rollouts", "/partition/shop/rollout/site", "/partition/shop/runs/site", "/partition/shop/act/rollout-start?rollout=site"}
@@ -177,6 +177,7 @@ func TestDeliveryIsAccessible(t *testing.T) {
 		Versions: map[string]intent.VersionName{"shop/web": {Name: "1.1.0", Digest: "sha256:b"}, "gone/mail": {Name: "2.0.0"}},
 	}, store.DeliveryAuthority{Partition: "shop", AnyOf: []intent.Role{intent.Operator}})
 	w.must(err)
+	w.judged()
 	w.asked = func(binding *intentpb.PluginBinding) server.AskedPlugin {
 		if binding.Run[0] == "lehr-process" {
 			return server.AskedPlugin{Problem: errors.New("it ended: exit status 1")}

@@ -24,7 +24,7 @@ type address struct {
 var named = map[string]bool{
 	"causes": false, "groups": false, "group": true, "graph": true, "asset": true, "timeline": true, "references": true, "provenance": true, "push": true,
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
-	"rollouts": false, "rollout": true, "runs": true, "act": true,
+	"rollouts": false, "rollout": true, "runs": true, judgementKind: true, "act": true,
 	"workflows": false, workflowRunKind: true,
 	"delivery": false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
 	"plugins": false, "notifications": false, "documents": false, "document": true,

@@ -12,3 +12,6 @@ func Kinds() []string {
 
 // ViewEnvironment is the row of an environment on the page of delivery.
 var ViewEnvironment = viewEnvironment
+
+// NiceTicks are the round values of an axis.
+var NiceTicks = niceTicks

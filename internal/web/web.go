@@ -209,6 +209,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showCandidate(ctx, r, at)
 	case "rollouts":
 		return showRollouts(ctx, r, at)
+	case judgementKind:
+		return showJudgement(ctx, r, at)
 	case "rollout":
 		return showRollout(ctx, r, at)
 	case "runs":
