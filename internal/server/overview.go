@@ -128,7 +128,7 @@ func (s *Server) GetOverview(ctx context.Context, request *apipb.GetOverviewRequ
 				overview.Problem = err.Error()
 			}
 		}
-		if err := s.overviewDeliveries(ctx, overview, p.Partition, deliveries, filter.Limit); err != nil {
+		if err := s.overviewDeliveries(ctx, overview, p.Partition, deliveries, filter.Limit, request.EveryEnvironment); err != nil {
 			overview.Problem = err.Error()
 		}
 		response.Partitions = append(response.Partitions, overview)
@@ -191,8 +191,8 @@ func (s *Server) overviewRuns(o *apipb.PartitionOverview, p store.Standing, runs
 	return nil
 }
 
-// overviewDeliveries adds the environments of a partition's applications that move or wait for people.
-func (s *Server) overviewDeliveries(ctx context.Context, o *apipb.PartitionOverview, p store.Partition, specs []*intentpb.Delivery, limit int) error {
+// overviewDeliveries adds the environments of a partition's applications that move or wait for people, or all.
+func (s *Server) overviewDeliveries(ctx context.Context, o *apipb.PartitionOverview, p store.Partition, specs []*intentpb.Delivery, limit int, all bool) error {
 	for _, spec := range specs {
 		application, err := s.decided(ctx, p, spec)
 		if err != nil {
@@ -204,12 +204,12 @@ func (s *Server) overviewDeliveries(ctx context.Context, o *apipb.PartitionOverv
 			if err != nil {
 				return err
 			}
-			isMoving := environment.Wants != nil && environment.Hold == ""
+			isTold := all || environment.Wants != nil && environment.Hold == ""
 			if len(o.Environments) >= limit || len(o.Awaited) >= limit {
-				o.More = o.More || isMoving || awaited != nil
+				o.More = o.More || isTold || awaited != nil
 				continue
 			}
-			if isMoving {
+			if isTold {
 				o.Environments = append(o.Environments, environment)
 			}
 			if awaited != nil {

@@ -31,7 +31,7 @@ var named = map[string]bool{
 }
 
 // globalKinds are the kinds of page that are about all partitions and may be asked for something.
-var globalKinds = []string{searchKind, calendarKind, commitKind, auditKind, accessKind, serverKind}
+var globalKinds = []string{searchKind, calendarKind, commitKind, auditKind, accessKind, serverKind, boardKind}
 
 func parseAddress(u *url.URL) (address, error) {
 	refused := func() (address, error) {

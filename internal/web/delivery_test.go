@@ -208,3 +208,23 @@ func TestAwaitedVerificationsAreOffered(t *testing.T) {
 		t.Errorf("it offers %v", texts)
 	}
 }
+
+// TestBoard: the applications of all partitions stand with what each environment has, and who is asked.
+func TestBoard(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	w.shows("/board", "No partition delivers an application")
+	w = newWorld(t)
+	w.deliver()
+	board := words(w.shows("/board", `href="partition/shop/delivery?application=web"`, `href="partition/shop/environment/production?application=web"`))
+	for _, want := range []string{"web shop", "test nothing gets 1.1.0", "production nothing 1.1.0 asks people"} {
+		if !strings.Contains(board, want) {
+			t.Errorf("it does not say %q: %s", want, board)
+		}
+	}
+	if board := words(w.shows("/board?environment=production", "production")); strings.Contains(board, "gets 1.1.0") {
+		t.Errorf("of production alone it says %s", board)
+	}
+	w.shows("/board?environment=none", "No application is delivered there")
+	w.shows("/board?owner=nobody", "No application is delivered there")
+}

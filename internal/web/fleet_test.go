@@ -128,3 +128,41 @@ func BenchmarkFleet(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBoard asks for the board of 500 partitions that deliver an application to three environments each.
+func BenchmarkBoard(b *testing.B) {
+	const partitions = 500
+	c := &counted{}
+	w := newWorldOver(b, c.open(b))
+	for i := range partitions {
+		w.delivering(intent.PartitionID(fmt.Sprintf("part-%03d", i)))
+	}
+	w.shows("/board", "part-050", "next page")
+	b.ResetTimer()
+	c.reset()
+	for b.Loop() {
+		w.shows("/board")
+	}
+	b.ReportMetric(float64(c.queries.Load())/float64(b.N), "queries/op")
+}
+
+// delivering adds a partition that delivers an application.
+func (w *world) delivering(id intent.PartitionID) {
+	w.Helper()
+	w.must(w.store.AddPartition(w.Context(), id, "/lehr.yaml", "a try", ann))
+	lease, err := w.store.Acquire(w.Context(), id, "test")
+	w.must(err)
+	_, err = w.store.CreateDocument(w.Context(), id, "knobs", []byte(`{"test":"1.0.0","staging":"1.0.0","production":"1.0.0"}`), "a try", ann)
+	w.must(err)
+	delivery := &intentpb.Delivery{Name: "web", Versions: "images", Order: &intentpb.VersionOrder{By: intentpb.VersionOrder_BY_SEMVER}}
+	content := []intent.Asset{{}}
+	for _, name := range []string{"test", "staging", "production"} {
+		delivery.Environments = append(delivery.Environments, &intentpb.DeliveryEnvironment{Name: name, Document: "knobs", Pointer: "/" + name, Assets: `id == "web/` + name + `"`, Attempts: 3})
+		content = append(content, w.command(intent.AssetID("web/"+name), "1.0.0"))
+	}
+	payload, err := schema.Builtin().Pack(&intentpb.Policy{Owner: "shop", Deliveries: []*intentpb.Delivery{delivery}})
+	w.must(err)
+	content[0] = intent.Asset{ID: intent.PolicyAsset, Payload: payload}
+	w.publishIn(lease, 0, content...)
+	w.must(w.store.SaveVersions(w.Context(), lease, "images", []intent.Version{{VersionName: intent.VersionName{Name: "1.0.0"}}, {VersionName: intent.VersionName{Name: "1.1.0"}}}))
+}

@@ -170,7 +170,7 @@
   const enter = (field) => field && (field.focus(), field.select());
   // After g a second letter leads to a page.
   let goes = 0;
-  const places = { h: "a.home", i: "nav a[href=inbox]", c: "nav a[href=calendar]", a: "nav a[href=audit]", x: "nav a[href=access]", v: "nav a[href=server]", s: "#find" };
+  const places = { h: "a.home", i: "nav a[href=inbox]", b: "nav a[href=board]", c: "nav a[href=calendar]", a: "nav a[href=audit]", x: "nav a[href=access]", v: "nav a[href=server]", s: "#find" };
   const partitionPlaces = { p: "", g: "/groups", n: "/incarnations", e: "/candidates", r: "/rollouts", d: "/delivery", w: "/workflows", o: "/orphans", m: "/documents", l: "/plugins", t: "/notifications" };
   const go = (letter) => {
     const partition = page.dataset.partition;

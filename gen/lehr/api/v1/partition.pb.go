@@ -1445,9 +1445,11 @@ type GetOverviewRequest struct {
 	// Of each partition so many incarnations and pushes are told; 0: 5, at most 50.
 	Events int32 `protobuf:"varint,3,opt,name=events" json:"events,omitempty"`
 	// Of each partition so many of all else; 0: 50, at most 1000.
-	Limit         int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Limit int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
+	// Environments are told also that are to get nothing.
+	EveryEnvironment bool `protobuf:"varint,5,opt,name=every_environment,json=everyEnvironment" json:"every_environment,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetOverviewRequest) Reset() {
@@ -1508,6 +1510,13 @@ func (x *GetOverviewRequest) GetLimit() int32 {
 	return 0
 }
 
+func (x *GetOverviewRequest) GetEveryEnvironment() bool {
+	if x != nil {
+		return x.EveryEnvironment
+	}
+	return false
+}
+
 type GetOverviewResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Partitions of which there is anything to tell.
@@ -1566,7 +1575,7 @@ type PartitionOverview struct {
 	MayApprove bool               `protobuf:"varint,5,opt,name=may_approve,json=mayApprove" json:"may_approve,omitempty"`
 	// Rollouts whose run goes on, as ListRollouts tells them, without the commits that the run brings.
 	Rollouts []*Rollout `protobuf:"bytes,6,rep,name=rollouts" json:"rollouts,omitempty"`
-	// Environments that are to get another version, and nothing holds them.
+	// Environments that are to get another version, and nothing holds them; or all, as the request says.
 	Environments []*DeliveredEnvironment `protobuf:"bytes,7,rep,name=environments" json:"environments,omitempty"`
 	// The newest version of each environment that waits there for people's judgement.
 	Awaited []*VersionExplanation `protobuf:"bytes,8,rep,name=awaited" json:"awaited,omitempty"`
@@ -2166,13 +2175,14 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	" \x03(\tR\awaiting\x12\x16\n" +
 	"\x06queued\x18\v \x03(\tR\x06queued\x12!\n" +
 	"\fqueued_count\x18\f \x01(\x03R\vqueuedCount\x12\x18\n" +
-	"\auntried\x18\r \x03(\tR\auntried\"\xc2\x01\n" +
+	"\auntried\x18\r \x03(\tR\auntried\"\xef\x01\n" +
 	"\x12GetOverviewRequest\x12:\n" +
 	"\vends_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"endsWithin\x12B\n" +
 	"\x0fhappened_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ehappenedWithin\x12\x16\n" +
 	"\x06events\x18\x03 \x01(\x05R\x06events\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x05R\x05limit\"U\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12+\n" +
+	"\x11every_environment\x18\x05 \x01(\bR\x10everyEnvironment\"U\n" +
 	"\x13GetOverviewResponse\x12>\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\v2\x1e.lehr.api.v1.PartitionOverviewR\n" +
