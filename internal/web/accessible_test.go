@@ -126,7 +126,8 @@ var (
 		"/act/token-create", "/act/partition-add", "/partition/shop/act/partition-remove",
 	}
 	deliveryPaths = []string{
-		"/board", "/board?environment=production", "/partition/shop/delivery", "/partition/shop/version/1.1.0?application=web", "/partition/shop/environment/production?application=web", "/partition/shop/releases?line=main",
+		"/board", "/board?environment=production", "/partition/shop/changelog?application=web", "/partition/shop/changelog?application=web&from=1.0.0&to=1.1.0",
+		"/partition/shop/act/approve-together", "/partition/shop/delivery", "/partition/shop/version/1.1.0?application=web", "/partition/shop/environment/production?application=web", "/partition/shop/releases?line=main",
 		"/partition/shop/release/1?line=main", "/partition/shop/documents", "/partition/shop/document/knobs", "/partition/shop/act/document-set?document=knobs", "/partition/shop/incarnation/1?from=1", "/partition/shop/act/abort-release?line=main&release=1",
 		"/partition/shop/judgement/20261130T120000Z/frontends@3/canary/errors", "/partition/shop/act/release-create?line=main", "/partition/shop/act/release-create?line=main&versions=web%3D1.1.0", "/partition/shop/previews", "/partition/shop/plugins",
 		"/audit?actor=ann&partition=shop", "/audit?partition=shop&verify=yes", "/access?name=eve&role=approver",

@@ -58,6 +58,8 @@ type actForm struct {
 	// Bound are values that were shown and that the act is bound to: the server refuses it
 	// where they are others by then.
 	Bound []field
+	// Checks are ticked at first; those that a person leaves are sent.
+	Checks []field
 	// Choices are those that a person makes.
 	Choices []choice
 	// Texts are to be entered, by name.

@@ -222,3 +222,56 @@ func TestAnothersRejectionIsTakenBack(t *testing.T) {
 	}
 	w.shows("/partition/shop/act/overrule?asset=web/b", "nobody&#39;s rejection of web/b is in force")
 }
+
+// TestPlansAreApprovedTogether: each is shown and bound to its own plan, what destroys something first; one that changed meanwhile is
+// refused and named, and the others are approved.
+func TestPlansAreApprovedTogether(t *testing.T) {
+	w := newWorld(t)
+	w.three()
+	form := "/partition/shop/act/approve-together"
+	w.shows(form, "no plan waits for approval")
+	plan := func(asset intent.AssetID, digest intent.Digest, isDestructive bool) {
+		waiting := waits(asset, intent.WaitApproval, "needs approval")
+		waiting.PlanDigest, waiting.Effective, waiting.Target = digest, w.effective(asset), intent.IncarnationID{Partition: "shop", Sequence: 1}
+		waiting.Plan = intent.Plan{Action: intent.ActionUpdate, Changes: []intent.FieldChange{{Path: "table", Current: "rows of " + string(asset), Reason: "it goes", Destructive: isDestructive}}}
+		w.report(waiting)
+	}
+	plan("web/a", intent.Digest{1, 2, 3, 4, 5}, false)
+	w.shows("/inbox", "web/a")
+	if text := w.shows("/inbox"); strings.Contains(text, "approve-together") {
+		t.Error("one plan can be approved together with others")
+	}
+	plan("web/b", intent.Digest{2, 2, 3, 4, 5}, true)
+	w.shows("/inbox", `href="partition/shop/act/approve-together"`)
+	text := w.shows(form, `name="plan:web/a"`, `name="plan:web/b"`, "rows of web/a", "rows of web/b", "web/b, destructive", `type="checkbox"`)
+	if strings.Index(text, "rows of web/b") > strings.Index(text, "rows of web/a") {
+		t.Error("what destroys something does not come first")
+	}
+	w.shows(form+"?incarnation=shop@9", "no plan waits for approval")
+	bound := func() url.Values {
+		values := w.form(form)
+		for _, check := range regexp.MustCompile(`name="(plan:[^"]+)" value="([0-9a-f]+)"`).FindAllStringSubmatch(w.shows(form), -1) {
+			values.Set(check[1], check[2])
+		}
+		values.Set("reason", "the week")
+		return values
+	}
+	values := bound()
+	values.Del("plan:web/a")
+	values.Del("plan:web/b")
+	if status, text := w.send(form, values); status != http.StatusBadRequest || !strings.Contains(text, "no plan is ticked") {
+		t.Errorf("nothing ticked is answered %d: %s", status, words(text))
+	}
+	values = bound()
+	plan("web/b", intent.Digest{9, 2, 3, 4, 5}, true)
+	status, text := w.send(form, values)
+	if said := words(text); status != http.StatusOK || !strings.Contains(said, "Approved, once each: web/a.") || !strings.Contains(said, "Not approved: web/b:") {
+		t.Errorf("answered %d: %s", status, said)
+	}
+	consents, err := w.store.Consents(t.Context(), "shop")
+	w.must(err)
+	approvals := consents.Approvals
+	if len(approvals) != 1 || approvals[0].Asset != "web/a" || approvals[0].Effective != w.effective("web/a") || approvals[0].Reason != "the week" {
+		t.Errorf("approved are %+v", approvals)
+	}
+}

@@ -26,7 +26,7 @@ var named = map[string]bool{
 	"incarnations": false, "incarnation": true, "candidates": false, "candidate": true, "orphans": false,
 	"rollouts": false, "rollout": true, "runs": true, judgementKind: true, "act": true,
 	"workflows": false, workflowRunKind: true,
-	"delivery": false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
+	"delivery": false, changelogKind: false, "version": true, "environment": true, "releases": false, "release": true, "previews": false,
 	"plugins": false, "notifications": false, "documents": false, "document": true,
 }
 

@@ -12,6 +12,7 @@ import (
 
 // registerApprovalActs adds what people say of the plans of assets.
 func registerApprovalActs() {
+	registerApproveTogether()
 	acts["approve"] = act{
 		call: apipbconnect.ApprovalServiceApproveAssetProcedure, subject: "asset", title: "Approve the plan of", button: "Approve this plan, once", undo: "reject", lasts: "one hour, or less where the policy says so", loosens: true,
 		effect: "Exactly this plan is let through, once. If the plan or its content changes before, the approval counts for nothing.",

@@ -27,6 +27,15 @@ type boardView struct {
 	Acts []actButton
 }
 
+// Changelog leads to what the first environment has and the last has not.
+func (b boardView) Changelog() string {
+	var from, to string
+	if n := len(b.Columns); n > 1 {
+		from, to = b.Columns[n-1], b.Columns[0]
+	}
+	return changelogAddress(b.Partition, b.Application, from, to)
+}
+
 // environmentView is an environment, and what can be done about it.
 type environmentView struct {
 	*apipb.DeliveredEnvironment

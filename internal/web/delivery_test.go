@@ -228,3 +228,27 @@ func TestBoard(t *testing.T) {
 	w.shows("/board?environment=none", "No application is delivered there")
 	w.shows("/board?owner=nobody", "No application is delivered there")
 }
+
+// TestChangelog: what lies between two versions, or what environments have, with what the source says of them.
+func TestChangelog(t *testing.T) {
+	w := newWorld(t)
+	w.deliver()
+	w.must(w.store.SaveVersions(t.Context(), w.lease, "images", []intent.Version{
+		{VersionName: intent.VersionName{Name: "1.0.0", Digest: "sha256:a"}},
+		{VersionName: intent.VersionName{Name: "1.1.0", Digest: "sha256:b"}, Author: "Ann", Message: "cart " + hostile[0]},
+		{VersionName: intent.VersionName{Name: "1.2.0", Digest: "sha256:c"}, Author: "Bo", Message: "form"},
+	}))
+	w.shows("/partition/shop/delivery", `href="partition/shop/changelog?application=web&amp;from=production&amp;to=test"`)
+	w.shows("/partition/shop/changelog?application=web", "Compare", `<option value="production">`, `<option value="1.1.0">`)
+	text := w.shows("/partition/shop/changelog?application=web&from=1.0.0&to=1.2.0", "Bo", "form", "lehr delivery changes 1.0.0 1.2.0")
+	if said := words(text); !strings.Contains(said, "Ann cart "+hostile[0]) || strings.Contains(said, "goes away") {
+		t.Errorf("it says %s", said)
+	}
+	if said := words(w.shows("/partition/shop/changelog?application=web&from=1.2.0&to=1.1.0")); !strings.Contains(said, "which is older: what is listed goes away") {
+		t.Errorf("back it says %s", said)
+	}
+	w.shows("/partition/shop/changelog?application=web&from=1.0.0&to=9.9.9", "9.9.9", `class="notice bad"`)
+	if status, _ := w.get("/partition/shop/changelog?application=none&from=1.0.0&to=1.1.0"); status != http.StatusNotFound {
+		t.Errorf("an application that there is not is answered %d", status)
+	}
+}

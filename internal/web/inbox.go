@@ -48,6 +48,16 @@ type inboxView struct {
 	Problem string
 }
 
+// Together leads to the form that approves several plans; nil: there are none, or they are for others.
+func (v inboxView) Together() *actButton {
+	if !v.MayApprove || len(v.Approvals) < 2 {
+		return nil
+	}
+	button := newActButton(v.Partition, approveTogether, "")
+	button.Text = "Approve several together"
+	return &button
+}
+
 // inboxItem is one thing that waits.
 type inboxItem struct {
 	// Sort of thing, and Owner of a brake.

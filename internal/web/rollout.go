@@ -233,9 +233,27 @@ func showRollout(ctx context.Context, r *reader, at address) (page, error) {
 	}
 	pageData.Parts = []part{
 		makePart("rollout", "rollout-state", view), makePart("stages", "stages", view), makePart("fields", "fields", view), makePart("verdicts", "verdicts", view),
-		makePart("orders", "orders", view), makePart("events", "rollout-events", view),
 	}
+	state := intent.RolloutState(view.This().GetState())
+	goesOn := number == 0 && (state == intent.RolloutRunning || state == intent.RolloutPaused)
+	pageData.Parts = append(pageData.Parts, r.forecast(ctx, at, goesOn), makePart("orders", "orders", view), makePart("events", "rollout-events", view))
 	return pageData, nil
+}
+
+// forecast is how the rest of a run would go, where the address asks for it: to reckon it takes time where there are many assets. Of
+// a run that does not go on it is empty, and still there, for a page whose parts change is loaded again.
+func (r *reader) forecast(ctx context.Context, at address, goesOn bool) part {
+	if !goesOn {
+		return makePart("forecast", "forecast-link", "")
+	}
+	if at.query.Get("forecast") == "" {
+		return makePart("forecast", "forecast-link", at.withValue("forecast", "yes"))
+	}
+	plan, err := r.Rollouts.PlanRollout(ctx, &apipb.PlanRolloutRequest{Partition: at.partition, Rollout: at.name})
+	if err != nil {
+		return problem("forecast", err)
+	}
+	return makePart("forecast", "act-forecast", plan)
 }
 
 // orders are what a person may ask of the newest run now.

@@ -85,6 +85,8 @@ func TestRolloutBoard(t *testing.T) {
 	w.shows("/partition/shop/rollouts", `href="partition/shop/rollout/frontends"`, "stage canary waits for web/a", "running")
 	board := w.shows("/partition/shop/rollout/frontends", "stage canary waits for web/a to be healthy", "healthy 4m0s of 10m0s", `href="partition/shop/asset/web/b"`,
 		`<polyline class="values"`, `<polyline class="baseline"`, "lehr rollout pause frontends --reason WHY --partition shop", "lehr rollout emergency", "0 of 1 asset done, 1 let go on", "by <bdi>ann</bdi>", "itself")
+	w.shows("/partition/shop/rollout/frontends", `href="partition/shop/rollout/frontends?forecast=yes"`)
+	w.shows("/partition/shop/rollout/frontends?forecast=yes", "The rest of the run", "rest</th>", "web/b")
 	if strings.Contains(board, "lehr rollout resume") || strings.Contains(board, "lehr rollout release") {
 		t.Error("it proposes what makes no sense now")
 	}

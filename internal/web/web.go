@@ -237,6 +237,8 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 		return showDocument(ctx, r, at)
 	case "environment":
 		return showEnvironment(ctx, r, at)
+	case changelogKind:
+		return showChangelog(ctx, r, at)
 	case "workflows":
 		return showWorkflows(ctx, r, at)
 	case workflowRunKind:
@@ -255,10 +257,10 @@ var queries = map[string][]string{
 	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"}, boardKind: {"environment", "owner", "from"},
 	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
-	"rollouts": {"from"}, "rollout": {"run"}, "runs": {"before"},
+	"rollouts": {"from"}, "rollout": {"run", "forecast"}, "runs": {"before"},
 	"act":      {"asset", "plan", "candidate", "rollout", "orphan", "incarnation", "application", "environment", "version", "digest", "constraint", "workflow", "run", "machine", "signal", "question", "line", "release", "token", "document", "revision", "versions", "mode", "states", "inputs"},
 	"document": {"before"},
-	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"},
+	"delivery": {"application", "from"}, "version": {"application", "digest"}, "environment": {"application"}, changelogKind: {"application", "from", "to"},
 	"releases": {"line", "before"}, "release": {"line"},
 }
 
