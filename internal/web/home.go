@@ -42,7 +42,7 @@ type homeEvents struct {
 }
 
 // showHome is the first page: what needs the viewer, what is wrong, what moves, what happened,
-// and below these the partitions.
+// and below these the partitions; all of it of one owner, if the address names one.
 func showHome(ctx context.Context, r *reader, at address) (page, error) {
 	server, err := r.readServer(ctx)
 	if err != nil {
@@ -62,10 +62,15 @@ func showHome(ctx context.Context, r *reader, at address) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		views := listInboxes(response.Partitions, overviews)
-		pageData.Parts = append(pageData.Parts,
-			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, response.Partitions),
-			makePart("moves", "home-moves", listMoves(views, response.Partitions)), makePart("happened", "home-happened", listEvents(response.Partitions, overviews)))
+		owner := at.query.Get("owner")
+		shown := response.Partitions
+		if owner != "" {
+			shown = slices.DeleteFunc(slices.Clone(shown), func(p *apipb.Partition) bool { return p.Owner != owner })
+		}
+		views := listInboxes(shown, overviews)
+		pageData.Parts = append(pageData.Parts, makePart("owner", "home-owner", owner),
+			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, shown),
+			makePart("moves", "home-moves", listMoves(views, shown)), makePart("happened", "home-happened", listEvents(shown, overviews)))
 	}
 	pageData.Parts = append(pageData.Parts, r.partitionsPart(response.Partitions, at))
 	return pageData, nil

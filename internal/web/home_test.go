@@ -91,8 +91,10 @@ func TestHomeBesideWhatCannotBeRead(t *testing.T) {
 func TestHomeOfOneOwner(t *testing.T) {
 	w := newWorld(t)
 	w.three()
-	if text := w.shows("/?owner=" + url.QueryEscape("nobody")); strings.Contains(text, `id="row:shop"`) {
-		t.Error("partitions of others are shown")
+	w.shows("/", `id="row:shop"`, "shop@1")
+	text := w.shows("/?owner="+url.QueryEscape("nobody <b>"), "Only what is of")
+	if strings.Contains(text, `id="row:shop"`) || strings.Contains(text, "shop@1") || strings.Contains(text, "nobody <b>") {
+		t.Errorf("what is of others is shown: %s", words(text))
 	}
 }
 
