@@ -185,9 +185,11 @@ func (a *analysis) filled(w words, node *yaml.Node) *yaml.Node {
 
 // asked is what a metric says, beside whom it asks.
 type asked struct {
-	name, success, failure              string
-	every, delay                        time.Duration
-	count, failures, errors             int
+	name, success, failure string
+	every, delay           time.Duration
+	// failures may be found, negative: any number; successes in a row are enough, 0: all must be good.
+	count, failures, errors, successes  int
+	failuresNode                        *yaml.Node
 	successNode, failureNode, countNode *yaml.Node
 	provider                            *yaml.Node
 }
@@ -198,16 +200,20 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	w.eachKey(item, "metrics", map[string]reader{
 		"name": w.text(&m.name), "interval": w.while(&m.every), "initialDelay": w.while(&m.delay),
 		"count":                   func(node *yaml.Node) { m.countNode = node; w.count(&m.count)(node) },
-		"failureLimit":            func(node *yaml.Node) { a.readFailureLimit(w, node, &m.failures) },
+		"failureLimit":            func(node *yaml.Node) { m.failuresNode = node; a.readFailureLimit(w, node, &m.failures) },
 		"successCondition":        func(node *yaml.Node) { m.successNode = node; w.text(&m.success)(node) },
 		"failureCondition":        func(node *yaml.Node) { m.failureNode = node; w.text(&m.failure)(node) },
 		"inconclusiveLimit":       w.left("metrics: inconclusiveLimit", missing),
 		"consecutiveErrorLimit":   func(node *yaml.Node) { a.readErrorLimit(w, node, &m.errors) },
-		"consecutiveSuccessLimit": w.left("metrics: consecutiveSuccessLimit", "a validation ends when its time is over, not after so many good samples"),
+		"consecutiveSuccessLimit": w.count(&m.successes),
 		"provider":                func(node *yaml.Node) { m.provider = node },
 	})
 	if m.provider == nil || m.name == "" {
 		w.refuse(item, "a metric has a name and a provider")
+		return
+	}
+	if m.failures < 0 && m.successes == 0 {
+		w.refuse(m.failuresNode, "failureLimit: -1 lets every measurement fail: write dryRun for a metric that decides nothing")
 		return
 	}
 	if m.count == 0 && m.every == 0 {
@@ -220,6 +226,15 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	if slices.Contains(a.dry, "*") || slices.Contains(a.dry, m.name) {
 		fields["shadow"] = true
 	}
+	if m.successes > 0 {
+		// So many good ones in a row are a validation of that length, which begins anew after one that fails.
+		retries := m.failures
+		if retries < 0 || retries > mostRetries {
+			retries = mostRetries
+		}
+		a.metrics = append(a.metrics, measured{name: m.name, timing: times(m.every, m.delay, a.pause, m.successes, 0), fields: fields, errors: m.errors, retries: retries})
+		return
+	}
 	count := m.count
 	if count > 0 {
 		count = max(count, m.failures+1)
@@ -228,7 +243,7 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	if m.failures > 0 {
 		fields["allow"], fields["newest"] = m.failures, max(int(when.interval/when.step), m.failures+1)
 	}
-	a.metrics = append(a.metrics, measured{m.name, when, fields, m.errors})
+	a.metrics = append(a.metrics, measured{name: m.name, timing: when, fields: fields, errors: m.errors})
 }
 
 const (
@@ -252,7 +267,8 @@ func (a *analysis) readErrorLimit(w words, node *yaml.Node, to *int) {
 // readFailureLimit takes how many measurements may fail; -1 is any number.
 func (a *analysis) readFailureLimit(w words, node *yaml.Node, to *int) {
 	if node.Value == "-1" {
-		w.refuse(node, "failureLimit: -1 lets every measurement fail: write dryRun for a metric that decides nothing")
+		*to = -1
+		w.keep(node)
 		return
 	}
 	w.count(to)(node)

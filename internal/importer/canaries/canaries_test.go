@@ -325,6 +325,22 @@ func TestErrorLimits(t *testing.T) {
 	want(t, listed(made), "!consecutiveErrorLimit", "!dry runs")
 }
 
+// TestSuccessLimits: so many good measurements in a row are a validation of that length, which begins anew after one that fails, as often
+// as may fail.
+func TestSuccessLimits(t *testing.T) {
+	strategy := rollout(`{canary: {steps: [{setWeight: 20}, {analysis: {` + analysed + `}}]}}`)
+	for _, limits := range []struct{ written, retries string }{
+		{"consecutiveSuccessLimit: 7, failureLimit: 2", "retries: 2\n"},
+		{"consecutiveSuccessLimit: 7, failureLimit: -1", "retries: 100\n"},
+		{"consecutiveSuccessLimit: 7, failureLimit: 0", "!retries"},
+	} {
+		made := mustRead(t, ArgoRollouts(), strategy+strings.Replace(aTemplate(prometheus), "failureLimit: 1", limits.written, 1))
+		_, validations, _ := strings.Cut(made.Definition, "validations:")
+		want(t, validations, "interval: 3m30s", limits.retries, "!allow:", "at_most: 0.05")
+		want(t, listed(made), "!consecutiveSuccessLimit")
+	}
+}
+
 func TestProvidersOfOthers(t *testing.T) {
 	made := mustRead(t, ArgoRollouts(), rollout(`{canary: {steps: [{setWeight: 20}], analysis: {templates: [{templateName: good}], dryRun: [{metricName: try}]}}}`)+
 		aTemplate(`{name: try, interval: 1m, failureLimit: 3, successCondition: "result > 3", provider: {datadog: {query: q}}}

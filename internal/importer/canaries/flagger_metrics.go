@@ -232,7 +232,7 @@ func (c *canaryReading) setWebhook(item, metadata *yaml.Node, kind, name, url st
 		query, _ := json.Marshal(told) // As above.
 		c.checkSecrets(c.object, told)
 		one := 1.0
-		c.measured = append(c.measured, measured{name, c.times(), map[string]any{"http": service, "query": string(query), "at_least": one}, -1})
+		c.measured = append(c.measured, measured{name: name, timing: c.times(), fields: map[string]any{"http": service, "query": string(query), "at_least": one}, errors: -1})
 		c.addHint(fmt.Sprintf("list %s under monitoring as %s (kind: metrics): it answers samples of 1 for what is good and 0 for what is not; until it does, releases wait. What only makes load needs no place here: take it out of validations", url, service))
 	default:
 		c.list(item, "webhooks: "+kind, map[string]string{

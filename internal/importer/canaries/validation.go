@@ -42,6 +42,8 @@ type measured struct {
 	fields map[string]any
 	// errors are how many measurements in a row may fail; negative: any number.
 	errors int
+	// retries are how often harm may be found without ending the release.
+	retries int
 }
 
 // addValidations makes validations of metrics: one for those that are measured at the same times and may fail as often. A metric that
@@ -50,12 +52,12 @@ func (r *reading) addValidations(name string, metrics []measured) (names []strin
 	var made []*validation
 	find := func(m measured) *validation {
 		at := slices.IndexFunc(made, func(v *validation) bool {
-			return v.timing == m.timing && (v.errors == m.errors || m.fields["shadow"] == true)
+			return v.timing == m.timing && (v.errors == m.errors && v.retries == m.retries || m.fields["shadow"] == true)
 		})
 		if at >= 0 {
 			return made[at]
 		}
-		v := &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, errors: m.errors, metrics: map[string]any{}}
+		v := &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, errors: m.errors, retries: m.retries, metrics: map[string]any{}}
 		made, r.validations, names = append(made, v), append(r.validations, v), append(names, v.name)
 		return v
 	}
