@@ -503,3 +503,37 @@ func TestSettingsThatMakeNoSense(t *testing.T) {
 		t.Error("two readings of one metric are taken")
 	}
 }
+
+// TestBetweenTwoLimits: a critical metric with a wider limit and another with a narrower one, of which all should pass and none must:
+// what is beyond the narrower alone asks a person once the time is over, and what is beyond both is bad at once.
+func TestBetweenTwoLimits(t *testing.T) {
+	wide, narrow := 0.5, 0.05
+	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		value  float64
+		looked time.Duration
+		want   validation.Verdict
+	}{
+		{0.01, 2 * time.Minute, validation.Waiting}, {0.01, 10 * time.Minute, validation.Good},
+		{0.07, 2 * time.Minute, validation.Waiting}, {0.07, 10 * time.Minute, validation.Inconclusive},
+		{0.7, 2 * time.Minute, validation.Bad}, {0.7, 10 * time.Minute, validation.Bad},
+	} {
+		source := validation.Source{HTTP: "main", Query: "q"}
+		settings := validation.Settings{
+			Name: "errors", Interval: 10 * time.Minute, Intervals: 1, Every: time.Minute, Step: 30 * time.Second, Compare: validation.None, Pass: 100, Marginal: 1,
+			Metrics: []validation.Measure{
+				{Judge: judge.Metric{Name: "errors", Critical: true, Least: 1, Limit: &judge.Limit{Above: &wide}}, Compare: validation.None, Source: source},
+				{Judge: judge.Metric{Name: "errors-wanted", Least: 1, Limit: &judge.Limit{Above: &narrow}}, Compare: validation.None, Source: source},
+			},
+		}
+		var side validation.Side
+		for i := range int(test.looked / (30 * time.Second)) {
+			side.Samples = append(side.Samples, judge.Sample{At: began.Add(time.Duration(i) * 30 * time.Second), Value: judge.Number(test.value)})
+		}
+		readings := []validation.Reading{{Metric: "errors", Experiment: side}, {Metric: "errors-wanted", Experiment: side}}
+		record, _, err := validation.NewRecord("x", settings, validation.Change{Began: began.Add(-time.Minute), Done: began}, readings, began.Add(test.looked))
+		if err != nil || record.Assessment.Verdict != test.want {
+			t.Errorf("%g after %s is %s (%s), want %s: %v", test.value, test.looked, record.Assessment.Verdict, record.Assessment.Why, test.want, err)
+		}
+	}
+}

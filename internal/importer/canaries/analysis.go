@@ -3,6 +3,7 @@ package canaries
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,22 +189,22 @@ type asked struct {
 	name, success, failure string
 	every, delay           time.Duration
 	// failures may be found, negative: any number; successes in a row are enough, 0: all must be good.
-	count, failures, errors, successes  int
-	failuresNode                        *yaml.Node
-	successNode, failureNode, countNode *yaml.Node
-	provider                            *yaml.Node
+	// inconclusive ones, which fulfil neither of two conditions, may be found before a person is asked.
+	count, failures, errors, successes, inconclusive int
+	failuresNode                                     *yaml.Node
+	successNode, failureNode, countNode              *yaml.Node
+	provider                                         *yaml.Node
 }
 
 func (a *analysis) readMetric(w words, item *yaml.Node) {
 	m := asked{errors: usualErrors}
-	const missing = "a measurement that fails or says nothing is neither good nor bad to Lehr: it waits, says so, and asks again"
 	w.eachKey(item, "metrics", map[string]reader{
 		"name": w.text(&m.name), "interval": w.while(&m.every), "initialDelay": w.while(&m.delay),
 		"count":                   func(node *yaml.Node) { m.countNode = node; w.count(&m.count)(node) },
 		"failureLimit":            func(node *yaml.Node) { m.failuresNode = node; a.readFailureLimit(w, node, &m.failures) },
 		"successCondition":        func(node *yaml.Node) { m.successNode = node; w.text(&m.success)(node) },
 		"failureCondition":        func(node *yaml.Node) { m.failureNode = node; w.text(&m.failure)(node) },
-		"inconclusiveLimit":       w.left("metrics: inconclusiveLimit", missing),
+		"inconclusiveLimit":       w.count(&m.inconclusive),
 		"consecutiveErrorLimit":   func(node *yaml.Node) { a.readErrorLimit(w, node, &m.errors) },
 		"consecutiveSuccessLimit": w.count(&m.successes),
 		"provider":                func(node *yaml.Node) { m.provider = node },
@@ -226,24 +227,56 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	if slices.Contains(a.dry, "*") || slices.Contains(a.dry, m.name) {
 		fields["shadow"] = true
 	}
-	if m.successes > 0 {
+	count, allowed, retries := m.count, m.failures, 0
+	switch {
+	case m.successes > 0:
 		// So many good ones in a row are a validation of that length, which begins anew after one that fails.
-		retries := m.failures
-		if retries < 0 || retries > mostRetries {
+		if count, allowed, retries = m.successes, 0, m.failures; retries < 0 || retries > mostRetries {
 			retries = mostRetries
 		}
-		a.metrics = append(a.metrics, measured{name: m.name, timing: times(m.every, m.delay, a.pause, m.successes, 0), fields: fields, errors: m.errors, retries: retries})
-		return
-	}
-	count := m.count
-	if count > 0 {
+	case count > 0:
 		count = max(count, m.failures+1)
 	}
-	when := times(m.every, m.delay, a.pause, count, m.failures)
-	if m.failures > 0 {
-		fields["allow"], fields["newest"] = m.failures, max(int(when.interval/when.step), m.failures+1)
+	one := measured{name: m.name, timing: times(m.every, m.delay, a.pause, count, allowed), fields: fields, errors: m.errors, retries: retries}
+	isBoth := m.successNode != nil && m.failureNode != nil && fields["shadow"] == nil
+	if !isBoth || !a.addBoth(w, m, one, allowed) {
+		one.allow(allowed)
+		a.metrics = append(a.metrics, one)
 	}
-	a.metrics = append(a.metrics, measured{name: m.name, timing: when, fields: fields, errors: m.errors})
+}
+
+// allow has so many of the newest samples be beyond the limit.
+func (m *measured) allow(failures int) {
+	if failures > 0 {
+		m.fields["allow"], m.fields["newest"] = failures, max(int(m.timing.interval/m.timing.step), failures+1)
+	}
+}
+
+// addBoth adds a metric with two conditions as two: one that decides by failureCondition, and one that a person is asked about where
+// successCondition is not fulfilled. It reports whether failureCondition can be a limit.
+func (a *analysis) addBoth(w words, m asked, wanted measured, allowed int) bool {
+	failure, err := readCondition(m.failure, true)
+	if err != nil || failure.atLeast == nil && failure.atMost == nil {
+		w.list(m.failureNode, "metrics: failureCondition", "what fulfils neither condition pauses a Rollout; here it is bad, for successCondition is the limit", false)
+		return false
+	}
+	critical := wanted
+	critical.fields = maps.Clone(wanted.fields)
+	delete(critical.fields, "at_least")
+	delete(critical.fields, "at_most")
+	if failure.atLeast != nil {
+		critical.fields["at_least"] = *failure.atLeast
+	}
+	if failure.atMost != nil {
+		critical.fields["at_most"] = *failure.atMost
+	}
+	critical.fields["critical"] = true
+	wanted.name += "-wanted"
+	critical.asks, wanted.asks = true, true
+	critical.allow(allowed)
+	wanted.allow(m.inconclusive)
+	a.metrics = append(a.metrics, critical, wanted)
+	return true
 }
 
 const (
@@ -326,8 +359,6 @@ func (a *analysis) readLimits(w words, m asked) (limits, bool) {
 	text, node, isFailure := m.success, m.successNode, false
 	if node == nil {
 		text, node, isFailure = m.failure, m.failureNode, true
-	} else if m.failureNode != nil {
-		w.list(m.failureNode, "metrics: failureCondition", "what fulfils neither condition pauses a Rollout; here it is bad, for successCondition is the limit", false)
 	}
 	if node == nil {
 		w.refuse(m.provider, "the metric %s has no condition, so it would judge nothing: write successCondition, or take it out", m.name)

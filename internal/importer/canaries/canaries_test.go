@@ -341,6 +341,26 @@ func TestSuccessLimits(t *testing.T) {
 	}
 }
 
+// TestBothConditions: what fulfils failureCondition is bad, and a person is asked about what fulfils neither.
+func TestBothConditions(t *testing.T) {
+	strategy := `{canary: {steps: [{setWeight: 20}, {analysis: {` + analysed + `}}]}}`
+	both := strings.Replace(aTemplate(prometheus), `successCondition: "result[0] <= 0.05"`, `inconclusiveLimit: 2, successCondition: "result[0] <= 0.05", failureCondition: "result[0] > 0.5"`, 1)
+	made := mustRead(t, ArgoRollouts(), rollout(strategy)+both)
+	_, validations, _ := strings.Cut(made.Definition, "validations:")
+	critical, wanted, _ := strings.Cut(validations, "errors-wanted:")
+	want(t, validations, "pass: 100\n", "marginal: 1\n")
+	want(t, critical, "errors:", "critical: true", "at_most: 0.5\n", "allow: 1\n")
+	want(t, wanted, "!critical", "at_most: 0.05\n", "allow: 2\n")
+	want(t, listed(made), "!inconclusiveLimit", "!failureCondition")
+
+	tried := mustRead(t, ArgoRollouts(), rollout(strings.Replace(strategy, analysed, analysed+", dryRun: [{metricName: errors}]", 1))+
+		strings.Replace(both, "\n  - ", "\n  - {name: other, interval: 30s, count: 4, initialDelay: 1m, successCondition: 'result[0] < 9', provider: {prometheus: {address: 'http://p:9090', query: up}}}\n  - ", 1))
+	want(t, tried.Definition, "shadow: true", "!critical", "!marginal")
+	odd := mustRead(t, ArgoRollouts(), rollout(strategy)+strings.Replace(both, "result[0] > 0.5", "any(result, true)", 1))
+	want(t, odd.Definition, "at_most: 0.05", "!marginal")
+	want(t, listed(odd), "failureCondition")
+}
+
 func TestProvidersOfOthers(t *testing.T) {
 	made := mustRead(t, ArgoRollouts(), rollout(`{canary: {steps: [{setWeight: 20}], analysis: {templates: [{templateName: good}], dryRun: [{metricName: try}]}}}`)+
 		aTemplate(`{name: try, interval: 1m, failureLimit: 3, successCondition: "result > 3", provider: {datadog: {query: q}}}

@@ -30,7 +30,9 @@ type validation struct {
 	// retries are how often harm may be found in a release without ending it.
 	retries int
 	// errors are how many measurements in a row may fail; negative: any number.
-	errors  int
+	errors int
+	// asks: a person is asked where not all of its metrics pass and none that is critical fails.
+	asks    bool
 	metrics map[string]any
 	names   []string
 }
@@ -44,6 +46,8 @@ type measured struct {
 	errors int
 	// retries are how often harm may be found without ending the release.
 	retries int
+	// asks: a person is asked where it fails and what is critical passed.
+	asks bool
 }
 
 // addValidations makes validations of metrics: one for those that are measured at the same times and may fail as often. A metric that
@@ -52,12 +56,12 @@ func (r *reading) addValidations(name string, metrics []measured) (names []strin
 	var made []*validation
 	find := func(m measured) *validation {
 		at := slices.IndexFunc(made, func(v *validation) bool {
-			return v.timing == m.timing && (v.errors == m.errors && v.retries == m.retries || m.fields["shadow"] == true)
+			return v.timing == m.timing && (v.errors == m.errors && v.retries == m.retries && v.asks == m.asks || m.fields["shadow"] == true)
 		})
 		if at >= 0 {
 			return made[at]
 		}
-		v := &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, errors: m.errors, retries: m.retries, metrics: map[string]any{}}
+		v := &validation{name: unused(&r.checkedNames, segment(name)), timing: m.timing, errors: m.errors, retries: m.retries, asks: m.asks, metrics: map[string]any{}}
 		made, r.validations, names = append(made, v), append(r.validations, v), append(names, v.name)
 		return v
 	}
@@ -99,6 +103,9 @@ func (v *validation) fields() map[string]any {
 	}
 	if v.retries > 0 {
 		made["retries"] = v.retries
+	}
+	if v.asks {
+		made["pass"], made["marginal"] = 100, 1
 	}
 	if v.errors >= 0 {
 		made["errors"] = v.errors
