@@ -105,6 +105,7 @@ func viewRelease(partition string, release *apipb.Release) releaseRow {
 
 func viewReleases(partition string, response *apipb.ListReleasesResponse) releasesView {
 	view := releasesView{Line: response.Line, Columns: response.Environments, Link: releaseAddress(partition, "releases", "", response.Line), New: newActButton(partition, newRelease, response.Line)}
+	view.New.Text = "Make a release"
 	for _, release := range response.Releases {
 		view.Rows = append(view.Rows, viewRelease(partition, release))
 	}

@@ -22,7 +22,7 @@ func TestReleases(t *testing.T) {
 		policy.Deliveries[0].Releases = "shop/main"
 		policy.ReleaseLines = []*intentpb.ReleaseLine{{Name: "main", Applications: []string{"shop/web", "gone/mail"}}}
 	})
-	if text := words(w.shows("/partition/shop/delivery", `href="partition/shop/releases?line=main"`)); !strings.Contains(text, "Releases of main Make the release No release is under way") {
+	if text := words(w.shows("/partition/shop/delivery", `href="partition/shop/releases?line=main"`)); !strings.Contains(text, "Releases of main Make a release No release is under way") {
 		t.Errorf("a line without releases shows %s", text)
 	}
 	_, err := w.store.RecordDelivery(t.Context(), intent.DeliveryRecord{
