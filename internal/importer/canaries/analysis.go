@@ -231,6 +231,9 @@ func (a *analysis) readMetric(w words, item *yaml.Node) {
 	switch {
 	case m.successes > 0:
 		// So many good ones in a row are a validation of that length, which begins anew after one that fails.
+		if m.countNode != nil {
+			w.list(m.countNode, "metrics: count", "where so many measurements have no consecutiveSuccessLimit in a row among them, a Rollout pauses; here it begins anew as often as failureLimit says, and then the release ends", false)
+		}
 		if count, allowed, retries = m.successes, 0, m.failures; retries < 0 || retries > mostRetries {
 			retries = mostRetries
 		}

@@ -337,7 +337,9 @@ func TestSuccessLimits(t *testing.T) {
 		made := mustRead(t, ArgoRollouts(), strategy+strings.Replace(aTemplate(prometheus), "failureLimit: 1", limits.written, 1))
 		_, validations, _ := strings.Cut(made.Definition, "validations:")
 		want(t, validations, "interval: 3m30s", limits.retries, "!allow:", "at_most: 0.05")
-		want(t, listed(made), "!consecutiveSuccessLimit")
+		want(t, listed(made), "!metrics: consecutiveSuccessLimit", "metrics: count: where so many measurements")
+		uncounted := mustRead(t, ArgoRollouts(), strategy+strings.Replace(aTemplate(strings.Replace(prometheus, "count: 4, ", "", 1)), "failureLimit: 1", limits.written, 1))
+		want(t, listed(uncounted), "!metrics: count")
 	}
 }
 
