@@ -96,6 +96,15 @@ WHEN     EVENT  BY      TEXT
 	}
 }
 
+// TestStagesOfARunThatGoesBack wait for nothing: what they waited for before counts no longer.
+func TestStagesOfARunThatGoesBack(t *testing.T) {
+	goesBack := underWay()
+	goesBack.Run.State, goesBack.Run.Bad = "rolling-back", "it loses searches"
+	if got := shown(t, "table", func(s *session) { _ = s.printStatus(goesBack) }); strings.Contains(got, "waits for the stages before it") || !strings.Contains(got, "it loses searches") {
+		t.Errorf("it prints\n%s", got)
+	}
+}
+
 // TestEndingsAndBeginnings are told in words: no run yet, paused, bad, removed.
 func TestEndingsAndBeginnings(t *testing.T) {
 	ann := &apipb.Actor{Name: "ann"}

@@ -160,21 +160,21 @@ func (s *stage) reads(version string, places ...string) func(context.Context) st
 	}
 }
 
-// build has a version of the reader come.
-func (s *stage) build(ctx context.Context, version, author string) error {
+// addBuild adds a version of the reader to those that were built.
+func (s *stage) addBuild(ctx context.Context, version, author string) error {
 	_, err := s.lehr(ctx, "document", "set", "builds", fmt.Sprintf(`/%s={"author": %q}`, version, author), "--reason", "a new build of the reader")
 	return err
 }
 
-// approve has a version let into production once it waits for a person.
-func (s *stage) approve(ctx context.Context, version string) error {
+// approveVersion approves a version for production once it waits for a person.
+func (s *stage) approveVersion(ctx context.Context, version string) error {
 	if err := s.until(ctx, patience, "production waits for a person", func(ctx context.Context) string {
-		told, err := s.quietly(ctx, "why", "production")
+		explanation, err := s.quietly(ctx, "why", "production")
 		if err != nil {
 			return err.Error()
 		}
-		if !strings.Contains(told, version+" is not in production: people waits for ") {
-			return told
+		if !strings.Contains(explanation, version+" is not in production: people waits for ") {
+			return explanation
 		}
 		return ""
 	}); err != nil {
@@ -187,7 +187,7 @@ func (s *stage) approve(ctx context.Context, version string) error {
 }
 
 func (s *stage) delivery(ctx context.Context) error {
-	if err := s.build(ctx, "v2", "Ann"); err != nil {
+	if err := s.addBuild(ctx, "v2", "Ann"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "test and staging have v2", s.reads("v2", readerTest, readerStaging)); err != nil {
@@ -199,7 +199,7 @@ func (s *stage) delivery(ctx context.Context) error {
 	s.so("v2 came to test, and then to staging, by itself; production still answers as v1, for it waits for a person")
 	vigil := s.watch(ctx, s.beforeCanary("v2"))
 	defer vigil.stop()
-	if err := s.approve(ctx, "v2"); err != nil {
+	if err := s.approveVersion(ctx, "v2"); err != nil {
 		return err
 	}
 	if err := s.until(ctx, patience, "production has v2", s.reads("v2", readerCanary, readerOthers)); err != nil {
@@ -225,7 +225,7 @@ func (s *stage) beforeCanary(version string) func(context.Context) string {
 }
 
 func (s *stage) badVersion(ctx context.Context) error {
-	if err := s.build(ctx, "v4", "Bo"); err != nil {
+	if err := s.addBuild(ctx, "v4", "Bo"); err != nil {
 		return err
 	}
 	vigil := s.watch(ctx, func(ctx context.Context) string {
@@ -237,7 +237,7 @@ func (s *stage) badVersion(ctx context.Context) error {
 		return ""
 	})
 	defer vigil.stop()
-	if err := s.approve(ctx, "v4"); err != nil {
+	if err := s.approveVersion(ctx, "v4"); err != nil {
 		return err
 	}
 	canary := s.readerPorts(readerCanary)[0]

@@ -35,7 +35,7 @@ func (s *stage) play(ctx context.Context) error {
 		{"A cluster is left out of the manifest", s.leftOut},
 		{"The cluster is turned down", s.turndown},
 		{"A balancer is changed by hand, again and again", s.handwork},
-		{"A version goes through test and staging, waits for a person, and comes by a canary", s.delivery},
+		{"A version goes through test and staging, waits for a person, and comes through a canary", s.delivery},
 		{"A canary finds a bad version", s.badVersion},
 	}
 	start := time.Now()
@@ -83,7 +83,7 @@ func (s *stage) fromNothing(ctx context.Context) error {
 	if err := s.until(ctx, patience, "the reader is v1 everywhere", s.reads("v1", readerPlaces...)); err != nil {
 		return err
 	}
-	s.so("the reader answers as v1 in test, staging and production, after %s; the first version came by a canary, too", time.Since(start).Round(100*time.Millisecond))
+	s.so("the reader answers as v1 in test, staging and production, after %s; the first version came through a canary, too", time.Since(start).Round(100*time.Millisecond))
 	return nil
 }
 

@@ -37,8 +37,8 @@ type attempts struct {
 	death string
 	// survived are the sources that this process has worked on.
 	survived []intent.SourceRevision
-	// unlike is how the last trial read other sources than this process; nil: it read the same.
-	unlike *difference
+	// lastDifference is how the last trial read other sources than this process; nil: it read the same.
+	lastDifference *difference
 }
 
 // difference is what a trial should have read, and what it did read.
@@ -141,15 +141,15 @@ func (a *attempts) beware(ctx context.Context, sources []intent.SourceRevision) 
 		// read them, the child survived others than these.
 		if !hasPrefix(at, sources) {
 			now := &difference{sources, at}
-			isNew := !a.unlike.equals(now)
-			a.unlike = now
+			isNew := !a.lastDifference.equals(now)
+			a.lastDifference = now
 			if isNew {
 				return changedMeanwhile()
 			}
 			// The child read the same other sources twice, and here they are as they
 			// were: that is no change, and would hold them up for ever (L7).
 		}
-		a.dead, a.unlike = false, nil
+		a.dead, a.lastDifference = false, nil
 		if a.current.Lives > 1 {
 			return a.runtime.Wait(ctx, pauses.After(a.current.Lives-1), nil)
 		}

@@ -115,6 +115,10 @@ func (s *Server) GetOverview(ctx context.Context, request *apipb.GetOverviewRequ
 	if err != nil {
 		return nil, err
 	}
+	environments := filter.Limit
+	if request.EveryEnvironment {
+		environments = mostPage
+	}
 	response := &apipb.GetOverviewResponse{}
 	for _, p := range standings {
 		matters, deliveries := found[p.ID], policies[p.ID].GetDeliveries()
@@ -128,7 +132,7 @@ func (s *Server) GetOverview(ctx context.Context, request *apipb.GetOverviewRequ
 				overview.Problem = err.Error()
 			}
 		}
-		if err := s.overviewDeliveries(ctx, overview, p.Partition, deliveries, filter.Limit, request.EveryEnvironment); err != nil {
+		if err := s.overviewDeliveries(ctx, overview, p.Partition, deliveries, environments, request.EveryEnvironment); err != nil {
 			overview.Problem = err.Error()
 		}
 		response.Partitions = append(response.Partitions, overview)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -248,6 +249,7 @@ func TestPlansAreApprovedTogether(t *testing.T) {
 		t.Error("what destroys something does not come first")
 	}
 	w.shows(form+"?incarnation=shop@9", "no plan waits for approval")
+	w.shows(form+"?incarnation=shop@1", "rows of web/a")
 	bound := func() url.Values {
 		values := w.form(form)
 		for _, check := range regexp.MustCompile(`name="(plan:[^"]+)" value="([0-9a-f]+)"`).FindAllStringSubmatch(w.shows(form), -1) {
@@ -273,5 +275,24 @@ func TestPlansAreApprovedTogether(t *testing.T) {
 	approvals := consents.Approvals
 	if len(approvals) != 1 || approvals[0].Asset != "web/a" || approvals[0].Effective != w.effective("web/a") || approvals[0].Reason != "the week" {
 		t.Errorf("approved are %+v", approvals)
+	}
+}
+
+// TestManyPlansAreApprovedByParts: a form has fifty plans, and says how many more wait.
+func TestManyPlansAreApprovedByParts(t *testing.T) {
+	w := newWorld(t)
+	content := []intent.Asset{}
+	for i := range 53 {
+		content = append(content, w.command(intent.AssetID(fmt.Sprintf("web/%02d", i)), "x"))
+	}
+	w.publish(0, content...)
+	for _, asset := range content {
+		waiting := waits(asset.ID, intent.WaitApproval, "needs approval")
+		waiting.PlanDigest, waiting.Effective = intent.Digest{1}, w.effective(asset.ID)
+		w.report(waiting)
+	}
+	text := w.shows("/partition/shop/act/approve-together", "up to 3 more plans wait")
+	if ticked := strings.Count(text, `type="checkbox"`); ticked != 50 {
+		t.Errorf("the form has %d plans", ticked)
 	}
 }

@@ -180,7 +180,7 @@ func showRejections(ctx context.Context, r *reader, at address, form *actForm) e
 }
 
 func overrule(ctx context.Context, r *reader, request actRequest) (string, error) {
-	of := request.values.Get("of")
-	_, err := r.Approvals.OverruleRejection(ctx, &apipb.OverruleRejectionRequest{Partition: request.partition, Asset: request.subject, Of: of, Reason: request.reason})
-	return fmt.Sprintf("The rejections of %s by %s are taken back.", request.subject, of), err
+	person := request.values.Get("of")
+	_, err := r.Approvals.OverruleRejection(ctx, &apipb.OverruleRejectionRequest{Partition: request.partition, Asset: request.subject, Of: person, Reason: request.reason})
+	return fmt.Sprintf("The rejections of %s by %s are taken back.", request.subject, person), err
 }

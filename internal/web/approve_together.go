@@ -47,7 +47,11 @@ func showPlansToJudge(ctx context.Context, r *reader, at address, form *actForm)
 	wanted := at.query.Get("incarnation")
 	var plans []plannedView
 	others := 0
-	for _, request := range pending.Requests {
+	for i, request := range pending.Requests {
+		if len(plans) == togetherAtMost {
+			others = len(pending.Requests) - i
+			break
+		}
 		response, err := r.Reports.GetReport(ctx, &apipb.GetReportRequest{Partition: at.partition, Asset: request.Asset})
 		if absent(err) {
 			continue
@@ -57,10 +61,6 @@ func showPlansToJudge(ctx context.Context, r *reader, at address, form *actForm)
 		}
 		report := response.Report
 		if report.PlanDigest == "" || wanted != "" && report.Target != wanted {
-			continue
-		}
-		if len(plans) == togetherAtMost {
-			others++
 			continue
 		}
 		plans = append(plans, plannedView{at.partition, request.Asset, request.Reason, report, consentOf(pending, request.Asset)})
@@ -87,7 +87,7 @@ func showPlansToJudge(ctx context.Context, r *reader, at address, form *actForm)
 		form.parts = append(form.parts, makePart("plan:"+plan.Asset, "act-plan-of", plan))
 	}
 	if others > 0 {
-		form.parts = append(form.parts, problem("others", fault.New(fault.Conflict, "%d more plans wait, and are not part of this form", others).WithHint("approve these first")))
+		form.parts = append(form.parts, problem("others", fault.New(fault.Conflict, "up to %d more plans wait, and are not part of this form", others).WithHint("approve these first")))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -12,7 +13,7 @@ import (
 const boardKind = "board"
 
 const (
-	// boardEnvironments of a partition are shown; boardRows are the applications of a page.
+	// boardEnvironments are what the server tells of a partition at most; boardRows are the applications of a page.
 	boardEnvironments, boardRows = 1000, 100
 )
 
@@ -47,7 +48,7 @@ func showBoard(ctx context.Context, r *reader, at address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	response, err := r.Partitions.GetOverview(ctx, &apipb.GetOverviewRequest{Limit: boardEnvironments, EveryEnvironment: true})
+	response, err := r.Partitions.GetOverview(ctx, &apipb.GetOverviewRequest{Limit: 1, EveryEnvironment: true})
 	if err != nil {
 		return page{}, err
 	}
@@ -58,16 +59,19 @@ func showBoard(ctx context.Context, r *reader, at address) (page, error) {
 	view := fleetBoard{All: address{kind: boardKind}.String()}
 	chosen, owner := at.query.Get("environment"), at.query.Get("owner")
 	view.IsFiltered = chosen != "" || owner != ""
-	var environments, named []string
+	var environments, owning []string
 	for _, o := range response.Partitions {
 		if len(o.Environments) > 0 {
-			named = append(named, owners[o.Partition])
+			owning = append(owning, owners[o.Partition])
 		}
 		if owner != "" && owners[o.Partition] != owner {
 			continue
 		}
 		if o.Problem != "" {
 			view.Problems = append(view.Problems, o.Partition+": "+o.Problem)
+		}
+		if len(o.Environments) == boardEnvironments {
+			view.Problems = append(view.Problems, fmt.Sprintf("%s: only the first %d environments are shown; its page of delivery has all", o.Partition, boardEnvironments))
 		}
 		for _, e := range o.Environments {
 			environments = append(environments, e.Name)
@@ -76,12 +80,12 @@ func showBoard(ctx context.Context, r *reader, at address) (page, error) {
 			}
 		}
 	}
-	view.Environments, view.Owners = choose(environments, chosen), choose(named, owner)
-	from, err := at.number("from")
+	view.Environments, view.Owners = optionsOf(environments, chosen), optionsOf(owning, owner)
+	first, err := at.number("from")
 	if err != nil {
 		return page{}, err
 	}
-	first := min(from, len(view.Rows))
+	first = min(first, len(view.Rows))
 	end := min(first+boardRows, len(view.Rows))
 	if end < len(view.Rows) {
 		view.Next = at.withValue("from", strconv.Itoa(end))
@@ -109,8 +113,8 @@ func (b *fleetBoard) add(o *apipb.PartitionOverview, e *apipb.DeliveredEnvironme
 	b.Rows[last].Cells = append(b.Rows[last].Cells, cell)
 }
 
-// choose offers each name once, by name.
-func choose(names []string, chosen string) (options []option) {
+// optionsOf offers each name once, by name.
+func optionsOf(names []string, chosen string) (options []option) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if name != "" {

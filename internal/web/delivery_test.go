@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -227,6 +228,13 @@ func TestBoard(t *testing.T) {
 	}
 	w.shows("/board?environment=none", "No application is delivered there")
 	w.shows("/board?owner=nobody", "No application is delivered there")
+	for i := range 100 {
+		w.delivering(intent.PartitionID(fmt.Sprintf("part-%03d", i)))
+	}
+	w.shows("/board", "part-099", `href="board?from=100"`)
+	if last := w.shows("/board?from=100", "shop", "first page"); strings.Contains(last, "part-099") {
+		t.Error("an application is on two pages")
+	}
 }
 
 // TestChangelog: what lies between two versions, or what environments have, with what the source says of them.

@@ -97,3 +97,16 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestPeaksAreKept: of a long line the least and the most value of each part stay, also beside what is no number.
+func TestPeaksAreKept(t *testing.T) {
+	values := make([]float64, 5000)
+	values[17], values[3000], values[3001], values[4999] = 9, -9, math.NaN(), 5
+	left := web.ThinOut(values, 600)
+	if len(left) > 600 || !slices.Contains(left, 9) || !slices.Contains(left, -9) || !slices.Contains(left, 5) {
+		t.Errorf("%d are left, from %g to %g", len(left), slices.Min(left), slices.Max(left))
+	}
+	if few := web.ThinOut([]float64{1, 2, 3}, 600); !slices.Equal(few, []float64{1, 2, 3}) {
+		t.Errorf("of few values %v are left", few)
+	}
+}

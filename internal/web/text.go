@@ -25,8 +25,8 @@ var functions = template.FuncMap{
 	"plain": plain, "pretty": pretty, "when": formatMoment, "rfc": rfc, "short": short, "revision": intent.ShortRevision, "name": lastName,
 	"stateWord": stateWord, "stateClass": stateClass, "healthClass": healthClass, "modeWords": modeWords, "link": link, "incarnation": incarnationLink,
 	"commit": commitLink, "sequence": sequence, "count": count, "place": place, "others": othersText, "value": value, "brief": brief, "mark": mark, "number": grouped, "soon": soon, "currentWord": currentWord,
-	"actor": actor, "runClass": runClass, "resultClass": resultClass, "fixed": fixed, "plus": func(a, b float64) string { return fixed(a + b) }, "minus": func(a, b float64) string { return fixed(a - b) },
-	"number4": func(v any) string { return fmt.Sprintf("%.4g", v) },
+	"actor": actor, "runClass": runClass, "resultClass": resultClass, "coordinate": formatCoordinate, "plus": func(a, b float64) string { return formatCoordinate(a + b) }, "minus": func(a, b float64) string { return formatCoordinate(a - b) },
+	"digits4": func(v any) string { return fmt.Sprintf("%.4g", v) },
 	"plots":   plots, "span": span, "assetState": assetState, "newestFirst": newestFirst,
 	"transition": workflowtext.Transition, "event": workflowtext.Event, "runActor": workflowtext.Actor, "stateOfRun": workflowtext.State, "ending": workflowtext.Ending, "inputText": inputText, "outcomeClass": outcomeClass,
 	"audit": auditOf, "role": roleWord, "some": someFields, "more": moreFields,
@@ -248,5 +248,5 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// fixed is a place in a drawing, to a tenth.
-func fixed(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+// formatCoordinate writes a coordinate of a drawing, to a tenth.
+func formatCoordinate(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

@@ -1446,7 +1446,7 @@ type GetOverviewRequest struct {
 	Events int32 `protobuf:"varint,3,opt,name=events" json:"events,omitempty"`
 	// Of each partition so many of all else; 0: 50, at most 1000.
 	Limit int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
-	// Environments are told also that are to get nothing.
+	// All environments are told, up to 1000 of each partition whatever the limit, with what is asked of people there.
 	EveryEnvironment bool `protobuf:"varint,5,opt,name=every_environment,json=everyEnvironment" json:"every_environment,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
