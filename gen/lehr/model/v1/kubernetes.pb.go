@@ -628,7 +628,10 @@ type KubernetesCanary struct {
 	// Weights are shares of pods, and no gateway is needed.
 	ByReplicas bool `protobuf:"varint,5,opt,name=by_replicas,json=byReplicas" json:"by_replicas,omitempty"`
 	// Requests with these headers go to the version that comes, before all others: with a gateway.
-	Headers       map[string]string `protobuf:"bytes,6,rep,name=headers" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Headers map[string]string `protobuf:"bytes,6,rep,name=headers" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Copies of requests go to the version that comes, before any request does: with a gateway. Nobody gets the
+	// answers to copies.
+	Mirror        *KubernetesMirror `protobuf:"bytes,7,opt,name=mirror" json:"mirror,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -705,6 +708,69 @@ func (x *KubernetesCanary) GetHeaders() map[string]string {
 	return nil
 }
 
+func (x *KubernetesCanary) GetMirror() *KubernetesMirror {
+	if x != nil {
+		return x.Mirror
+	}
+	return nil
+}
+
+// KubernetesMirror says which requests are copied.
+type KubernetesMirror struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many of the requests are copied.
+	Percent uint32 `protobuf:"varint,1,opt,name=percent" json:"percent,omitempty"`
+	// HTTP methods of requests that are copied, as GET; none: all. What is written by a request is written by its
+	// copy, too.
+	Methods       []string `protobuf:"bytes,2,rep,name=methods" json:"methods,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KubernetesMirror) Reset() {
+	*x = KubernetesMirror{}
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KubernetesMirror) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KubernetesMirror) ProtoMessage() {}
+
+func (x *KubernetesMirror) ProtoReflect() protoreflect.Message {
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KubernetesMirror.ProtoReflect.Descriptor instead.
+func (*KubernetesMirror) Descriptor() ([]byte, []int) {
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KubernetesMirror) GetPercent() uint32 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *KubernetesMirror) GetMethods() []string {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
 // KubernetesSlot is what a slot has of its own. What is empty is the service's.
 type KubernetesSlot struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -719,7 +785,7 @@ type KubernetesSlot struct {
 
 func (x *KubernetesSlot) Reset() {
 	*x = KubernetesSlot{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +797,7 @@ func (x *KubernetesSlot) String() string {
 func (*KubernetesSlot) ProtoMessage() {}
 
 func (x *KubernetesSlot) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[7]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +810,7 @@ func (x *KubernetesSlot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesSlot.ProtoReflect.Descriptor instead.
 func (*KubernetesSlot) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{7}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *KubernetesSlot) GetVersion() string {
@@ -799,7 +865,7 @@ type KubernetesPipeline struct {
 
 func (x *KubernetesPipeline) Reset() {
 	*x = KubernetesPipeline{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +877,7 @@ func (x *KubernetesPipeline) String() string {
 func (*KubernetesPipeline) ProtoMessage() {}
 
 func (x *KubernetesPipeline) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[8]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +890,7 @@ func (x *KubernetesPipeline) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesPipeline.ProtoReflect.Descriptor instead.
 func (*KubernetesPipeline) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{8}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *KubernetesPipeline) GetService() string {
@@ -933,7 +999,7 @@ type KubernetesPlace struct {
 
 func (x *KubernetesPlace) Reset() {
 	*x = KubernetesPlace{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1011,7 @@ func (x *KubernetesPlace) String() string {
 func (*KubernetesPlace) ProtoMessage() {}
 
 func (x *KubernetesPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[9]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1024,7 @@ func (x *KubernetesPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesPlace.ProtoReflect.Descriptor instead.
 func (*KubernetesPlace) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{9}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *KubernetesPlace) GetName() string {
@@ -1023,7 +1089,7 @@ type KubernetesResources struct {
 
 func (x *KubernetesResources) Reset() {
 	*x = KubernetesResources{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1101,7 @@ func (x *KubernetesResources) String() string {
 func (*KubernetesResources) ProtoMessage() {}
 
 func (x *KubernetesResources) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[10]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1114,7 @@ func (x *KubernetesResources) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesResources.ProtoReflect.Descriptor instead.
 func (*KubernetesResources) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{10}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *KubernetesResources) GetCpu() string {
@@ -1082,7 +1148,7 @@ type KubernetesSecurity struct {
 
 func (x *KubernetesSecurity) Reset() {
 	*x = KubernetesSecurity{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1160,7 @@ func (x *KubernetesSecurity) String() string {
 func (*KubernetesSecurity) ProtoMessage() {}
 
 func (x *KubernetesSecurity) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[11]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1173,7 @@ func (x *KubernetesSecurity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesSecurity.ProtoReflect.Descriptor instead.
 func (*KubernetesSecurity) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{11}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KubernetesSecurity) GetRoot() bool {
@@ -1153,7 +1219,7 @@ type KubernetesProbe struct {
 
 func (x *KubernetesProbe) Reset() {
 	*x = KubernetesProbe{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1231,7 @@ func (x *KubernetesProbe) String() string {
 func (*KubernetesProbe) ProtoMessage() {}
 
 func (x *KubernetesProbe) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[12]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1244,7 @@ func (x *KubernetesProbe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesProbe.ProtoReflect.Descriptor instead.
 func (*KubernetesProbe) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{12}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KubernetesProbe) GetPath() string {
@@ -1228,7 +1294,7 @@ type KubernetesPipeline_Stage struct {
 
 func (x *KubernetesPipeline_Stage) Reset() {
 	*x = KubernetesPipeline_Stage{}
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[20]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1240,7 +1306,7 @@ func (x *KubernetesPipeline_Stage) String() string {
 func (*KubernetesPipeline_Stage) ProtoMessage() {}
 
 func (x *KubernetesPipeline_Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[20]
+	mi := &file_lehr_model_v1_kubernetes_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1253,7 +1319,7 @@ func (x *KubernetesPipeline_Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubernetesPipeline_Stage.ProtoReflect.Descriptor instead.
 func (*KubernetesPipeline_Stage) Descriptor() ([]byte, []int) {
-	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{8, 2}
+	return file_lehr_model_v1_kubernetes_proto_rawDescGZIP(), []int{9, 2}
 }
 
 func (x *KubernetesPipeline_Stage) GetName() string {
@@ -1406,7 +1472,7 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\vfor_seconds\x18\x03 \x01(\rR\n" +
 	"forSeconds\x12\x1a\n" +
 	"\bseverity\x18\x04 \x01(\tR\bseverity\x12\x18\n" +
-	"\asummary\x18\x05 \x01(\tR\asummary\"\xf5\x05\n" +
+	"\asummary\x18\x05 \x01(\tR\asummary\"\xa7\a\n" +
 	"\x10KubernetesCanary\x12)\n" +
 	"\x04live\x18\x01 \x01(\tB\x15\xbaH\x12\xc8\x01\x01r\rR\x04blueR\x05greenR\x04live\x121\n" +
 	"\x04blue\x18\x02 \x01(\v2\x1d.lehr.model.v1.KubernetesSlotR\x04blue\x123\n" +
@@ -1415,13 +1481,18 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\x10\x14\"\x06*\x04\x18c(\x01R\x05steps\x12\x1f\n" +
 	"\vby_replicas\x18\x05 \x01(\bR\n" +
 	"byReplicas\x12F\n" +
-	"\aheaders\x18\x06 \x03(\v2,.lehr.model.v1.KubernetesCanary.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x06 \x03(\v2,.lehr.model.v1.KubernetesCanary.HeadersEntryR\aheaders\x127\n" +
+	"\x06mirror\x18\a \x01(\v2\x1f.lehr.model.v1.KubernetesMirrorR\x06mirror\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\x80\x03\xbaH\xfc\x02\x1a>\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\xf9\x03\xbaH\xf5\x03\x1a>\n" +
 	"\fcanary.steps\x12\x19two steps have one weight\x1a\x13this.steps.unique()\x1a\xa5\x01\n" +
 	"\x0fcanary.replicas\x12`by replicas a step has a weight of 50 at most: write lower ones, or a gateway and no by_replicas\x1a0!this.by_replicas || this.steps.all(s, s <= 50u)\x1a\x91\x01\n" +
-	"\x0ecanary.headers\x12Preplicas cannot tell requests by their headers: leave headers or by_replicas out\x1a-!this.by_replicas || this.headers.size() == 0\"\xc6\x01\n" +
+	"\x0ecanary.headers\x12Preplicas cannot tell requests by their headers: leave headers or by_replicas out\x1a-!this.by_replicas || this.headers.size() == 0\x1aw\n" +
+	"\rcanary.mirror\x12>replicas cannot copy requests: leave mirror or by_replicas out\x1a&!this.by_replicas || !has(this.mirror)\"\xa2\x01\n" +
+	"\x10KubernetesMirror\x12&\n" +
+	"\apercent\x18\x01 \x01(\rB\f\xbaH\t\xc8\x01\x01*\x04\x18d(\x01R\apercent\x12f\n" +
+	"\amethods\x18\x02 \x03(\tBL\xbaHI\x92\x01F\x10\t\x18\x01\"@r>R\x03GETR\x04HEADR\x04POSTR\x03PUTR\x06DELETER\aCONNECTR\aOPTIONSR\x05TRACER\x05PATCHR\amethods\"\xc6\x01\n" +
 	"\x0eKubernetesSlot\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05image\x18\x02 \x01(\tR\x05image\x128\n" +
@@ -1504,7 +1575,7 @@ func file_lehr_model_v1_kubernetes_proto_rawDescGZIP() []byte {
 	return file_lehr_model_v1_kubernetes_proto_rawDescData
 }
 
-var file_lehr_model_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_lehr_model_v1_kubernetes_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_lehr_model_v1_kubernetes_proto_goTypes = []any{
 	(*KubernetesService)(nil),        // 0: lehr.model.v1.KubernetesService
 	(*KubernetesGateway)(nil),        // 1: lehr.model.v1.KubernetesGateway
@@ -1513,60 +1584,62 @@ var file_lehr_model_v1_kubernetes_proto_goTypes = []any{
 	(*KubernetesAlerts)(nil),         // 4: lehr.model.v1.KubernetesAlerts
 	(*KubernetesAlert)(nil),          // 5: lehr.model.v1.KubernetesAlert
 	(*KubernetesCanary)(nil),         // 6: lehr.model.v1.KubernetesCanary
-	(*KubernetesSlot)(nil),           // 7: lehr.model.v1.KubernetesSlot
-	(*KubernetesPipeline)(nil),       // 8: lehr.model.v1.KubernetesPipeline
-	(*KubernetesPlace)(nil),          // 9: lehr.model.v1.KubernetesPlace
-	(*KubernetesResources)(nil),      // 10: lehr.model.v1.KubernetesResources
-	(*KubernetesSecurity)(nil),       // 11: lehr.model.v1.KubernetesSecurity
-	(*KubernetesProbe)(nil),          // 12: lehr.model.v1.KubernetesProbe
-	nil,                              // 13: lehr.model.v1.KubernetesService.EnvEntry
-	nil,                              // 14: lehr.model.v1.KubernetesService.LabelsEntry
-	nil,                              // 15: lehr.model.v1.KubernetesAlerts.SelectEntry
-	nil,                              // 16: lehr.model.v1.KubernetesCanary.HeadersEntry
-	nil,                              // 17: lehr.model.v1.KubernetesSlot.EnvEntry
-	nil,                              // 18: lehr.model.v1.KubernetesPipeline.LabelsEntry
-	nil,                              // 19: lehr.model.v1.KubernetesPipeline.EnvEntry
-	(*KubernetesPipeline_Stage)(nil), // 20: lehr.model.v1.KubernetesPipeline.Stage
-	nil,                              // 21: lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
-	(*Need)(nil),                     // 22: lehr.model.v1.Need
+	(*KubernetesMirror)(nil),         // 7: lehr.model.v1.KubernetesMirror
+	(*KubernetesSlot)(nil),           // 8: lehr.model.v1.KubernetesSlot
+	(*KubernetesPipeline)(nil),       // 9: lehr.model.v1.KubernetesPipeline
+	(*KubernetesPlace)(nil),          // 10: lehr.model.v1.KubernetesPlace
+	(*KubernetesResources)(nil),      // 11: lehr.model.v1.KubernetesResources
+	(*KubernetesSecurity)(nil),       // 12: lehr.model.v1.KubernetesSecurity
+	(*KubernetesProbe)(nil),          // 13: lehr.model.v1.KubernetesProbe
+	nil,                              // 14: lehr.model.v1.KubernetesService.EnvEntry
+	nil,                              // 15: lehr.model.v1.KubernetesService.LabelsEntry
+	nil,                              // 16: lehr.model.v1.KubernetesAlerts.SelectEntry
+	nil,                              // 17: lehr.model.v1.KubernetesCanary.HeadersEntry
+	nil,                              // 18: lehr.model.v1.KubernetesSlot.EnvEntry
+	nil,                              // 19: lehr.model.v1.KubernetesPipeline.LabelsEntry
+	nil,                              // 20: lehr.model.v1.KubernetesPipeline.EnvEntry
+	(*KubernetesPipeline_Stage)(nil), // 21: lehr.model.v1.KubernetesPipeline.Stage
+	nil,                              // 22: lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
+	(*Need)(nil),                     // 23: lehr.model.v1.Need
 }
 var file_lehr_model_v1_kubernetes_proto_depIdxs = []int32{
-	13, // 0: lehr.model.v1.KubernetesService.env:type_name -> lehr.model.v1.KubernetesService.EnvEntry
-	9,  // 1: lehr.model.v1.KubernetesService.clusters:type_name -> lehr.model.v1.KubernetesPlace
-	22, // 2: lehr.model.v1.KubernetesService.needs:type_name -> lehr.model.v1.Need
-	14, // 3: lehr.model.v1.KubernetesService.labels:type_name -> lehr.model.v1.KubernetesService.LabelsEntry
-	10, // 4: lehr.model.v1.KubernetesService.resources:type_name -> lehr.model.v1.KubernetesResources
-	11, // 5: lehr.model.v1.KubernetesService.security:type_name -> lehr.model.v1.KubernetesSecurity
-	12, // 6: lehr.model.v1.KubernetesService.probe:type_name -> lehr.model.v1.KubernetesProbe
+	14, // 0: lehr.model.v1.KubernetesService.env:type_name -> lehr.model.v1.KubernetesService.EnvEntry
+	10, // 1: lehr.model.v1.KubernetesService.clusters:type_name -> lehr.model.v1.KubernetesPlace
+	23, // 2: lehr.model.v1.KubernetesService.needs:type_name -> lehr.model.v1.Need
+	15, // 3: lehr.model.v1.KubernetesService.labels:type_name -> lehr.model.v1.KubernetesService.LabelsEntry
+	11, // 4: lehr.model.v1.KubernetesService.resources:type_name -> lehr.model.v1.KubernetesResources
+	12, // 5: lehr.model.v1.KubernetesService.security:type_name -> lehr.model.v1.KubernetesSecurity
+	13, // 6: lehr.model.v1.KubernetesService.probe:type_name -> lehr.model.v1.KubernetesProbe
 	1,  // 7: lehr.model.v1.KubernetesService.gateway:type_name -> lehr.model.v1.KubernetesGateway
 	2,  // 8: lehr.model.v1.KubernetesService.network:type_name -> lehr.model.v1.KubernetesNetwork
 	4,  // 9: lehr.model.v1.KubernetesService.alerts:type_name -> lehr.model.v1.KubernetesAlerts
 	6,  // 10: lehr.model.v1.KubernetesService.canary:type_name -> lehr.model.v1.KubernetesCanary
 	3,  // 11: lehr.model.v1.KubernetesNetwork.outside:type_name -> lehr.model.v1.KubernetesOutside
-	15, // 12: lehr.model.v1.KubernetesAlerts.select:type_name -> lehr.model.v1.KubernetesAlerts.SelectEntry
+	16, // 12: lehr.model.v1.KubernetesAlerts.select:type_name -> lehr.model.v1.KubernetesAlerts.SelectEntry
 	5,  // 13: lehr.model.v1.KubernetesAlerts.rules:type_name -> lehr.model.v1.KubernetesAlert
-	7,  // 14: lehr.model.v1.KubernetesCanary.blue:type_name -> lehr.model.v1.KubernetesSlot
-	7,  // 15: lehr.model.v1.KubernetesCanary.green:type_name -> lehr.model.v1.KubernetesSlot
-	16, // 16: lehr.model.v1.KubernetesCanary.headers:type_name -> lehr.model.v1.KubernetesCanary.HeadersEntry
-	17, // 17: lehr.model.v1.KubernetesSlot.env:type_name -> lehr.model.v1.KubernetesSlot.EnvEntry
-	20, // 18: lehr.model.v1.KubernetesPipeline.stages:type_name -> lehr.model.v1.KubernetesPipeline.Stage
-	9,  // 19: lehr.model.v1.KubernetesPipeline.clusters:type_name -> lehr.model.v1.KubernetesPlace
-	22, // 20: lehr.model.v1.KubernetesPipeline.needs:type_name -> lehr.model.v1.Need
-	18, // 21: lehr.model.v1.KubernetesPipeline.labels:type_name -> lehr.model.v1.KubernetesPipeline.LabelsEntry
-	19, // 22: lehr.model.v1.KubernetesPipeline.env:type_name -> lehr.model.v1.KubernetesPipeline.EnvEntry
-	11, // 23: lehr.model.v1.KubernetesPipeline.security:type_name -> lehr.model.v1.KubernetesSecurity
-	2,  // 24: lehr.model.v1.KubernetesPipeline.network:type_name -> lehr.model.v1.KubernetesNetwork
-	4,  // 25: lehr.model.v1.KubernetesPipeline.alerts:type_name -> lehr.model.v1.KubernetesAlerts
-	10, // 26: lehr.model.v1.KubernetesPlace.resources:type_name -> lehr.model.v1.KubernetesResources
-	21, // 27: lehr.model.v1.KubernetesPipeline.Stage.env:type_name -> lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
-	10, // 28: lehr.model.v1.KubernetesPipeline.Stage.resources:type_name -> lehr.model.v1.KubernetesResources
-	12, // 29: lehr.model.v1.KubernetesPipeline.Stage.probe:type_name -> lehr.model.v1.KubernetesProbe
-	22, // 30: lehr.model.v1.KubernetesPipeline.Stage.needs:type_name -> lehr.model.v1.Need
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	8,  // 14: lehr.model.v1.KubernetesCanary.blue:type_name -> lehr.model.v1.KubernetesSlot
+	8,  // 15: lehr.model.v1.KubernetesCanary.green:type_name -> lehr.model.v1.KubernetesSlot
+	17, // 16: lehr.model.v1.KubernetesCanary.headers:type_name -> lehr.model.v1.KubernetesCanary.HeadersEntry
+	7,  // 17: lehr.model.v1.KubernetesCanary.mirror:type_name -> lehr.model.v1.KubernetesMirror
+	18, // 18: lehr.model.v1.KubernetesSlot.env:type_name -> lehr.model.v1.KubernetesSlot.EnvEntry
+	21, // 19: lehr.model.v1.KubernetesPipeline.stages:type_name -> lehr.model.v1.KubernetesPipeline.Stage
+	10, // 20: lehr.model.v1.KubernetesPipeline.clusters:type_name -> lehr.model.v1.KubernetesPlace
+	23, // 21: lehr.model.v1.KubernetesPipeline.needs:type_name -> lehr.model.v1.Need
+	19, // 22: lehr.model.v1.KubernetesPipeline.labels:type_name -> lehr.model.v1.KubernetesPipeline.LabelsEntry
+	20, // 23: lehr.model.v1.KubernetesPipeline.env:type_name -> lehr.model.v1.KubernetesPipeline.EnvEntry
+	12, // 24: lehr.model.v1.KubernetesPipeline.security:type_name -> lehr.model.v1.KubernetesSecurity
+	2,  // 25: lehr.model.v1.KubernetesPipeline.network:type_name -> lehr.model.v1.KubernetesNetwork
+	4,  // 26: lehr.model.v1.KubernetesPipeline.alerts:type_name -> lehr.model.v1.KubernetesAlerts
+	11, // 27: lehr.model.v1.KubernetesPlace.resources:type_name -> lehr.model.v1.KubernetesResources
+	22, // 28: lehr.model.v1.KubernetesPipeline.Stage.env:type_name -> lehr.model.v1.KubernetesPipeline.Stage.EnvEntry
+	11, // 29: lehr.model.v1.KubernetesPipeline.Stage.resources:type_name -> lehr.model.v1.KubernetesResources
+	13, // 30: lehr.model.v1.KubernetesPipeline.Stage.probe:type_name -> lehr.model.v1.KubernetesProbe
+	23, // 31: lehr.model.v1.KubernetesPipeline.Stage.needs:type_name -> lehr.model.v1.Need
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lehr_model_v1_kubernetes_proto_init() }
@@ -1581,7 +1654,7 @@ func file_lehr_model_v1_kubernetes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_model_v1_kubernetes_proto_rawDesc), len(file_lehr_model_v1_kubernetes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
