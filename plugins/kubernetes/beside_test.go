@@ -21,6 +21,7 @@ sources:
   shop: {dir: ., files: [shop.yaml]}
   till: {dir: ., files: [till.yaml]}
   depot: {dir: ., files: [depot.yaml]}
+  kiosk: {dir: ., files: [kiosk.yaml]}
   sizes: {dir: ., files: [sizes.yaml]}
   front: {dir: ., files: [front.yaml]}
   orders: {dir: ., files: [orders.yaml]}
@@ -32,6 +33,7 @@ generate:
   web: {model: kubernetes-web-service, from: [shop]}
   tills: {model: kubernetes-web-service, from: [till]}
   depots: {model: kubernetes-web-service, from: [depot]}
+  kiosks: {model: kubernetes-web-service, from: [kiosk]}
   same: {starlark: same.star, from: [sizes]}
 plugins:
   lehr.kubernetes.v1.Object: {run: [%s, --clusters, %s]}
@@ -75,6 +77,21 @@ const besideRollouts = `rollouts:
       - {name: "50", where: labels.step == "50"}
       - {name: old, rest: true}
     validate: [errors]
+  kiosk-pods:
+    select: labels.service == "kiosk" && labels.step == "candidate"
+    stages: [{rest: true, soak: 1s}]
+  kiosk:
+    select: labels.service == "kiosk" && !(labels.step in ["candidate", "old"])
+    after: kiosk-pods
+    stages:
+      - {name: mirror, where: labels.step == "mirror"}
+      - {name: "50", where: labels.step == "50"}
+      - {name: all, where: labels.step == "100", soak: 2s}
+    validate: [errors]
+  kiosk-old:
+    select: labels.service == "kiosk" && labels.step == "old"
+    after: kiosk
+    stages: [{rest: true}]
   same:
     select: labels.tier == "same"
     stages: [{name: first, where: payload.name == "a", soak: 1s}, {name: others, rest: true, soak: 1s}]
@@ -123,6 +140,17 @@ network: {callers: [gateways]}
 canary: {live: %[1]s, blue: {version: one}, green: {version: %[2]s}, steps: [20, 50], by_replicas: true}
 `
 
+// besideKiosk is a service whose new version gets copies of half of the requests before it has any: %[1]s is live, and the
+// slots have the versions %[2]s and %[3]s.
+const besideKiosk = `service: kiosk
+image: registry.example.com/kiosk:{version}
+host: kiosk.example.com
+gateway: {name: public}
+clusters: [{name: real, namespace: shop, replicas: 2}]
+network: {callers: [gateways]}
+canary: {live: %[1]s, blue: {version: %[2]s}, green: {version: %[3]s}, steps: [50], mirror: {percent: 50, methods: [GET]}}
+`
+
 // The other models, each with all that it makes of built-in kinds.
 const (
 	besideFront = `service: front
@@ -169,7 +197,7 @@ type beside struct {
 func newBeside(t *testing.T) *beside {
 	p := plane.Start(t)
 	b := &beside{served: served{ferry: &ferry{T: t, plane: p, folder: t.TempDir()}, kubelet: p.StartControllers()},
-		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}}}
+		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}, copies: map[string]int{}}}
 	definition, err := os.ReadFile("testdata/gateway/httproute.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +214,7 @@ func newBeside(t *testing.T) *beside {
 		}
 		return http.StatusOK
 	})
+	b.gateway.SetCopied(b.traffic.addCopy)
 	metrics := httptest.NewServer(b.traffic)
 	t.Cleanup(metrics.Close)
 	b.lehr = filepath.Join(b.folder, "lehr")
@@ -200,6 +229,7 @@ func newBeside(t *testing.T) *beside {
 	b.write("shop.yaml", fmt.Sprintf(besideService, "blue", "one", "one"))
 	b.write("till.yaml", fmt.Sprintf(besideTill, "blue"))
 	b.write("depot.yaml", fmt.Sprintf(besideDepot, "blue", "two"))
+	b.write("kiosk.yaml", fmt.Sprintf(besideKiosk, "blue", "one", "one"))
 	b.writeFront("1", "replicas: 3")
 	b.write("orders.yaml", besideOrders)
 	b.write("report.yaml", besideReport)
@@ -285,6 +315,70 @@ func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	b.says("rollout status shop", "done")
 	b.sameContent()
 	b.badRelease()
+	b.mirrored()
+}
+
+// mirrored: a new version gets copies of some requests, while all clients have answers of the version before, and none any more
+// when it has requests. One that fails is found bad by the copies, and has no request ever.
+func (b *beside) mirrored() {
+	b.Helper()
+	b.traffic.send(b.T, b.gateway.URL, "kiosk")
+	b.awaitShare("kiosk", "one", 1, 1)
+	b.traffic.hold("service/kiosk-mirror-green")
+	b.write("kiosk.yaml", fmt.Sprintf(besideKiosk, "green", "one", "two"))
+	b.awaitCopies("two", 0.45, 0.55)
+	b.traffic.hold("service/kiosk-step-50")
+	b.awaitShare("kiosk", "two", 0.45, 0.55)
+	b.awaitCopies("", 0, 0)
+	b.traffic.hold()
+	b.awaitShare("kiosk", "two", 1, 1)
+	b.awaitReplicas("kiosk-blue", 0)
+	b.says("rollout status kiosk", "done")
+	b.awaitCopies("", 0, 0)
+
+	b.write("kiosk.yaml", fmt.Sprintf(besideKiosk, "blue", "bad", "two"))
+	b.awaitCopies("bad", 0.45, 0.55)
+	b.says("rollout status kiosk", "rolled-back", "errors")
+	b.awaitCopies("", 0, 0)
+	b.awaitShare("kiosk", "two", 1, 1)
+	if count := b.traffic.answersOf("registry.example.com/kiosk:bad"); count > 0 {
+		b.Errorf("%d requests had an answer of the bad version", count)
+	}
+}
+
+// awaitCopies waits until, beside at least 100 requests for kiosk, of which none had an answer of it, a version had copies
+// within bounds, and no other had any.
+func (b *beside) awaitCopies(version string, least, most float64) {
+	b.Helper()
+	image, before := "registry.example.com/kiosk:"+version, errors.New("nothing was counted")
+	b.traffic.take("kiosk")
+	b.traffic.takeCopies()
+	copies, others, answers, total := 0, 0, 0, 0
+	b.plane.Wait(fmt.Sprintf("%s to have copies of %v to %v", image, least, most), func() error {
+		for name, count := range b.traffic.takeCopies() {
+			if name == image {
+				copies += count
+			} else {
+				others += count
+			}
+		}
+		for name, count := range b.traffic.take("kiosk") {
+			total += count
+			if name == image {
+				answers += count
+			}
+		}
+		if total < 100 {
+			return fmt.Errorf("%d requests so far; before, %w", total, before)
+		}
+		if share := float64(copies) / float64(total); share < least || share > most || others > 0 || answers > 0 {
+			said, _ := b.run("rollout", "status", "kiosk")
+			before = fmt.Errorf("of %d requests it has %d copies and %d answers, others have %d copies, and the rollout says %s", total, copies, answers, others, said)
+			copies, others, answers, total = 0, 0, 0, 0
+			return before
+		}
+		return nil
+	})
 }
 
 // badRelease: what answers errors gets no more than the first share, and then none.

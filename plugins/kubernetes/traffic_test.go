@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lehr.dev/plugins/kubernetes/plane"
 )
 
 // traffic is what clients saw through a gateway, second by second.
@@ -17,6 +19,10 @@ type traffic struct {
 	requests, failures map[int64]map[string]int
 	// images count by the service that was asked, since somebody took them; where nobody answered, that of no image.
 	images map[string]map[string]int
+	// answers count by the image that gave them, and are not taken.
+	answers map[string]int
+	// copies of requests count by the image that had them.
+	copies map[string]int
 	// refusals are requests that no pod had.
 	refusals int
 	// held are assets: while they are named, there are no metrics of what they brought, so that their stages go on for as
@@ -38,10 +44,19 @@ func (s *traffic) add(at time.Time, service, workload, image string, status int)
 		s.images[service] = map[string]int{}
 	}
 	s.images[service][image]++
+	if s.answers == nil {
+		s.answers = map[string]int{}
+	}
+	s.answers[image]++
 	if workload == "" {
 		s.refusals++
 		return
 	}
+	s.measure(at, workload, status)
+}
+
+// measure counts what a workload answered, which the judge asks for.
+func (s *traffic) measure(at time.Time, workload string, status int) {
 	for _, counts := range []map[int64]map[string]int{s.requests, s.failures} {
 		if counts[at.Unix()] == nil {
 			counts[at.Unix()] = map[string]int{}
@@ -51,6 +66,29 @@ func (s *traffic) add(at time.Time, service, workload, image string, status int)
 	if status != http.StatusOK {
 		s.failures[at.Unix()][workload]++
 	}
+}
+
+// addCopy counts an answer to a copy of a request, of which no client knows.
+func (s *traffic) addCopy(pod plane.Pod, status int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.copies[pod.Image]++
+	s.measure(time.Now(), workloadOf(pod.Name), status)
+}
+
+// answersOf counts the requests that an image answered since the test began.
+func (s *traffic) answersOf(image string) int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.answers[image]
+}
+
+// takeCopies returns how many copies of requests each image had since the last call.
+func (s *traffic) takeCopies() (images map[string]int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	images, s.copies = s.copies, map[string]int{}
+	return images
 }
 
 // take returns how many requests for a service each image had since the last call.
@@ -149,13 +187,17 @@ func (s *traffic) send(t *testing.T, url string, services ...string) {
 				continue
 			}
 			response.Body.Close()
-			pod := response.Header.Get("X-Pod")
-			workload := ""
-			if parts := strings.Split(pod, "-"); len(parts) > 2 {
-				workload = strings.Join(parts[:len(parts)-2], "-")
-			}
-			s.add(time.Now(), service, workload, response.Header.Get("X-Image"), response.StatusCode)
+			s.add(time.Now(), service, workloadOf(response.Header.Get("X-Pod")), response.Header.Get("X-Image"), response.StatusCode)
 		}
 	}()
 	t.Cleanup(func() { <-ended })
+}
+
+// workloadOf is the Deployment of a pod; empty: nobody's.
+func workloadOf(pod string) string {
+	parts := strings.Split(pod, "-")
+	if len(parts) < 3 {
+		return ""
+	}
+	return strings.Join(parts[:len(parts)-2], "-")
 }

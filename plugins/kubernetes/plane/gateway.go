@@ -18,8 +18,8 @@ type Pod struct {
 }
 
 // Gateway is a reverse proxy that follows HTTPRoutes of one namespace, the Services that they name and the
-// endpoints behind these, as the controllers of a cluster write them: hosts, headers and weights. A kubelet
-// runs no program here, so what a pod answers is said by a function.
+// endpoints behind these, as the controllers of a cluster write them: hosts, methods, headers, weights and mirrors. A
+// kubelet runs no program here, so what a pod answers is said by a function.
 type Gateway struct {
 	// URL that takes requests.
 	URL string
@@ -27,6 +27,8 @@ type Gateway struct {
 	plane     *Plane
 	namespace string
 	answer    func(Pod) (status int)
+	// copied is called with what a pod answered to a copy of a request, which nobody else gets; nil: there is none who asks.
+	copied func(pod Pod, status int)
 
 	mutex  sync.Mutex
 	routes []route
@@ -45,7 +47,15 @@ type route struct {
 
 type routeRule struct {
 	Matches []struct {
+		Method  string
 		Headers []struct{ Name, Value string }
+	}
+	Filters []struct {
+		RequestMirror *struct {
+			BackendRef struct{ Name string }
+			// Percent of the requests; nil: all.
+			Percent *int
+		}
 	}
 	BackendRefs []struct {
 		Name   string
@@ -70,6 +80,13 @@ func (p *Plane) StartGateway(namespace string, answer func(Pod) (status int)) *G
 	}()
 	p.Cleanup(func() { <-ended })
 	return g
+}
+
+// SetCopied has a function called for each copy of a request that a pod got.
+func (g *Gateway) SetCopied(copied func(pod Pod, status int)) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.copied = copied
 }
 
 func (g *Gateway) follow(ctx context.Context) {
@@ -136,16 +153,22 @@ func (g *Gateway) read() {
 
 // ServeHTTP sends a request where its route says: 404 without a route, 503 without a pod.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	pod, status := g.choose(r)
+	pod, mirrors, copied, status := g.choose(r)
 	if status == http.StatusOK {
 		status = g.answer(pod)
+	}
+	for _, mirror := range mirrors {
+		if answered := g.answer(mirror); copied != nil {
+			copied(mirror, answered)
+		}
 	}
 	w.Header().Set("X-Pod", pod.Name)
 	w.Header().Set("X-Image", pod.Image)
 	w.WriteHeader(status)
 }
 
-func (g *Gateway) choose(r *http.Request) (pod Pod, status int) {
+// choose says which pod has a request, which pods have a copy, and who is told of copies.
+func (g *Gateway) choose(r *http.Request) (pod Pod, mirrors []Pod, copied func(Pod, int), status int) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	host, _, _ := strings.Cut(r.Host, ":")
@@ -157,27 +180,59 @@ func (g *Gateway) choose(r *http.Request) (pod Pod, status int) {
 			if !rule.takes(r) {
 				continue
 			}
-			pods := g.pods[g.backend(one.Metadata.Name, rule)]
-			if len(pods) == 0 {
-				return pod, http.StatusServiceUnavailable
+			mirrors := g.mirrors(one.Metadata.Name, rule)
+			if pod, ok := g.next(g.backend(one.Metadata.Name, rule)); ok {
+				return pod, mirrors, g.copied, http.StatusOK
 			}
-			next := pods[0]
-			for _, other := range pods {
-				if g.owed["pod/"+other.Name] < g.owed["pod/"+next.Name] {
-					next = other
-				}
-			}
-			g.owed["pod/"+next.Name]++
-			return next, http.StatusOK
+			return pod, mirrors, g.copied, http.StatusServiceUnavailable
 		}
 	}
-	return pod, http.StatusNotFound
+	return pod, nil, nil, http.StatusNotFound
 }
 
-// takes reports whether one of a rule's matches is of the request; rules with headers come first.
+// next is the pod of a Service that had the fewest requests.
+func (g *Gateway) next(service string) (next Pod, ok bool) {
+	pods := g.pods[service]
+	if len(pods) == 0 {
+		return next, false
+	}
+	next = pods[0]
+	for _, other := range pods {
+		if g.owed["pod/"+other.Name] < g.owed["pod/"+next.Name] {
+			next = other
+		}
+	}
+	g.owed["pod/"+next.Name]++
+	return next, true
+}
+
+// mirrors are the pods that get a copy. A Service without pods gets none, and the request goes on as it would.
+func (g *Gateway) mirrors(route string, rule routeRule) (pods []Pod) {
+	for _, filter := range rule.Filters {
+		mirror := filter.RequestMirror
+		if mirror == nil {
+			continue
+		}
+		percent := 100
+		if mirror.Percent != nil {
+			percent = *mirror.Percent
+		}
+		key := "mirror/" + route + "/" + mirror.BackendRef.Name
+		if g.owed[key] += percent; g.owed[key] < 100 {
+			continue
+		}
+		g.owed[key] -= 100
+		if pod, ok := g.next(mirror.BackendRef.Name); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// takes reports whether one of a rule's matches is of the request; rules with headers or methods come first.
 func (rule routeRule) takes(r *http.Request) bool {
 	for _, match := range rule.Matches {
-		fits := true
+		fits := match.Method == "" || match.Method == r.Method
 		for _, header := range match.Headers {
 			fits = fits && r.Header.Get(header.Name) == header.Value
 		}
