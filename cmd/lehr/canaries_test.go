@@ -10,7 +10,7 @@ import (
 )
 
 // TestImportedCanariesAreBuilt: what lehr import makes of Argo Rollouts and Flagger is accepted by lehr
-// build and lehr lint, as blue is live, and as a release makes green live.
+// build and lehr lint, as blue is live, and as a release makes green live, with copies of requests.
 func TestImportedCanariesAreBuilt(t *testing.T) {
 	const pods = "selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}, spec: {containers: [{name: main, image: \"registry.example.com/NAME:7\"}]}}"
 	rollout := func(name, strategy string) string {
@@ -22,7 +22,7 @@ func TestImportedCanariesAreBuilt(t *testing.T) {
 	scaler := func(kind, name string) string {
 		return "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: " + name + ", namespace: shop}\nspec: {minReplicas: 2, maxReplicas: 5, scaleTargetRef: {" + kind + ", name: " + name + "}}\n"
 	}
-	argo := rollout("routed", `{canary: {canaryService: routed-canary, stableService: routed, trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: routed}}}, steps: [{setWeight: 10}, {pause: {}}, {setWeight: 50}, {pause: {duration: 5m}}], analysis: {templates: [{templateName: good}]}}}`) +
+	argo := rollout("routed", `{canary: {canaryService: routed-canary, stableService: routed, trafficRouting: {plugins: {argoproj-labs/gatewayAPI: {httpRoute: routed}}}, steps: [{setMirrorRoute: {name: copies, percentage: 10, match: [{method: {exact: GET}}]}}, {pause: {duration: 1m}}, {setMirrorRoute: {name: copies}}, {setWeight: 10}, {pause: {}}, {setWeight: 50}, {pause: {duration: 5m}}], analysis: {templates: [{templateName: good}]}}}`) +
 		service("routed", "routed") + service("routed-canary", "routed") + scaler("apiVersion: argoproj.io/v1alpha1, kind: Rollout", "routed") +
 		"---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: routed, namespace: shop}\nspec: {parentRefs: [{name: public}], rules: [{backendRefs: [{name: routed, port: 80}, {name: routed-canary, port: 80}]}]}\n" +
 		"---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: good, namespace: shop}\nspec: {metrics: [{name: errors, interval: 1m, failureLimit: 1, successCondition: \"result[0] < 0.05\", provider: {prometheus: {address: \"http://p\", query: errors}}}]}\n" +
@@ -30,14 +30,14 @@ func TestImportedCanariesAreBuilt(t *testing.T) {
 		service("counted-new", "counted") + service("counted-old", "counted") +
 		rollout("switched", `{blueGreen: {activeService: switched, previewService: switched-preview, autoPromotionEnabled: false}}`) + service("switched", "switched") + service("switched-preview", "switched") +
 		rollout("plain", `{canary: {maxSurge: 1, analysis: {templates: [{templateName: good}]}}}`)
-	flagger := "apiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {name: web, namespace: shop}\nspec:\n  provider: istio\n  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  autoscalerRef: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}\n  service: {port: 80}\n  analysis: {interval: 1m, threshold: 1, stepWeight: 20, maxWeight: 60, metrics: [{name: request-duration, thresholdRange: {max: 500}}], webhooks: [{name: gate, type: confirm-rollout, url: \"http://gate\"}, {name: end, type: confirm-promotion, url: \"http://gate\"}]}\n" +
+	flagger := "apiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {name: web, namespace: shop}\nspec:\n  provider: istio\n  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  autoscalerRef: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}\n  service: {port: 80}\n  analysis: {interval: 1m, threshold: 1, mirror: true, mirrorWeight: 10, stepWeight: 20, maxWeight: 60, metrics: [{name: request-duration, thresholdRange: {max: 500}}], webhooks: [{name: gate, type: confirm-rollout, url: \"http://gate\"}, {name: end, type: confirm-promotion, url: \"http://gate\"}]}\n" +
 		strings.ReplaceAll("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: NAME, namespace: shop}\nspec: {replicas: 2, "+pods+"}\n", "NAME", "web") + scaler("apiVersion: apps/v1, kind: Deployment", "web")
 	for kind, c := range map[string]struct {
 		text   string
 		assets int
 		// route is the name of one that comes after the Service of a step.
 		route, service string
-	}{"argo-rollouts": {argo, 20, "httproute", "kubernetes/eu/shop/service/routed-step-10"}, "flagger": {flagger, 10, "virtualservice", "kubernetes/eu/shop/service/web-step-20"}} {
+	}{"argo-rollouts": {argo, 22, "httproute", "kubernetes/eu/shop/service/routed-step-10"}, "flagger": {flagger, 12, "virtualservice", "kubernetes/eu/shop/service/web-step-20"}} {
 		t.Run(kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			run := func(arguments ...string) string {
@@ -74,7 +74,7 @@ func TestImportedCanariesAreBuilt(t *testing.T) {
 				for _, name := range files {
 					text, err := os.ReadFile(name)
 					if err == nil {
-						err = os.WriteFile(name, []byte(strings.Replace(string(text), "live: blue", "live: green", 1)), 0o600)
+						err = os.WriteFile(name, []byte(strings.NewReplacer("live: blue", "live: green", "active: false", "active: true").Replace(string(text))), 0o600)
 					}
 					if err != nil {
 						t.Fatal(err)

@@ -295,12 +295,12 @@ func TestListed(t *testing.T) {
       stableMetadata: {labels: {role: stable}}
       steps:
       - setWeight: 20
-      - setMirrorRoute: {name: m}
+      - setMirrorRoute: {name: m, match: [{method: {exact: GET}}]}
       - setwight: 30
 `), "  replicas: 4\n", "  replicas: 4\n  rollbackWindow: {revisions: 3}\n", 1)+
 		"---\napiVersion: argoproj.io/v1alpha1\nkind: Experiment\nmetadata: {name: ab}\nspec: {duration: 1h}\n"+aTemplate(prometheus)+
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n")
-	want(t, listed(made), "all.yaml:6: rollbackWindow", "all.yaml:14: canary: stableMetadata", "all.yaml:17: steps: setMirrorRoute", "all.yaml:18: steps: setwight: Argo Rollouts has no such key here",
+	want(t, listed(made), "all.yaml:6: rollbackWindow", "all.yaml:14: canary: stableMetadata", "all.yaml:17: steps: setMirrorRoute: copies come before the first requests", "all.yaml:18: steps: setwight: Argo Rollouts has no such key here",
 		"ab: Lehr runs no pods for a time", "no Rollout that was read names it", "Secret")
 	isWrong := false
 	for _, left := range made.LeftOut {

@@ -85,7 +85,11 @@ func plain(value any) any {
 	case []service:
 		made := make([]any, len(value))
 		for i, s := range value {
-			made[i] = mapping{"step", s.step, "object", plain(s.object)}
+			one := mapping{"step", s.step}
+			if s.slot != "" {
+				one = append(one, "slot", s.slot)
+			}
+			made[i] = append(one, "object", plain(s.object))
 		}
 		return made
 	}
@@ -234,6 +238,10 @@ func (r *reading) writeWorkload(w *workload) error {
 	if w.autoscaler != nil {
 		data[len(data)-1] = w.autoscaler
 	}
+	if w.mirror != nil {
+		// In the first run routes come last, and one that copies requests is part of a release.
+		data = append(data, "mirror", mapping{"active", false, "service", w.mirror.service, "until", w.firstStep()})
+	}
 	text, err := written(data)
 	if err != nil {
 		return err
@@ -281,9 +289,20 @@ func (a *affinity) apply(template map[string]any, label, slot string) map[string
 	return made
 }
 
+// firstStep is the one that brings the first requests.
+func (w *workload) firstStep() string {
+	if len(w.steps) > 0 {
+		return w.steps[0].name()
+	}
+	return stepAll
+}
+
 // heldSteps are the names of steps that a person lets begin.
 func (w *workload) heldSteps() []string {
 	names := []string{}
+	if w.mirror != nil && w.mirror.held {
+		names = append(names, stepMirror)
+	}
 	for _, s := range w.steps {
 		if s.held {
 			names = append(names, s.name())
@@ -319,6 +338,9 @@ func (w *workload) rollouts(cluster string) mapping {
 // stages of the steps; by replicas the other slot is scaled down in the last one.
 func (w *workload) stages() []mapping {
 	var list []mapping
+	if w.mirror != nil {
+		list = append(list, paused(mapping{"name", stepMirror, "where", `labels.step == "mirror"`}, 0, w.mirror.soak))
+	}
 	for _, s := range w.steps {
 		list = append(list, paused(mapping{"name", s.name(), "where", fmt.Sprintf("labels.step == %q", s.name())}, 0, s.soak))
 	}

@@ -31,6 +31,7 @@ func (x *rolloutReading) finish(o *object) {
 	if x.traffic != nil && !isRouted {
 		x.shares = byReplicas
 	}
+	x.checkMirror()
 	x.takeAutoscaler(r, "Rollout"+argoGroup)
 	x.takeServices(o, isRouted)
 	if x.shares != byServices {

@@ -50,6 +50,7 @@ type canaryReading struct {
 	metrics, webhooks                       *yaml.Node
 	alternatives                            [][]header
 	measured                                []measured
+	flaggerMirror                           flaggerMirror
 }
 
 // flaggerService says which Services and routes Flagger makes.
@@ -174,11 +175,12 @@ func (w words) readAnalysis(c *canaryReading, node *yaml.Node) {
 		"stepWeights": func(list *yaml.Node) {
 			w.eachItem(list, "stepWeights", func(item *yaml.Node) { n := 0; w.count(&n)(item); c.weights = append(c.weights, n) })
 		},
-		"match":    func(list *yaml.Node) { w.eachItem(list, "match", func(item *yaml.Node) { c.readMatch(w, item) }) },
-		"metrics":  func(node *yaml.Node) { c.metrics = node },
-		"webhooks": func(node *yaml.Node) { c.webhooks = node },
-		"alerts":   w.left("analysis: alerts", tellsOthers),
-		"mirror":   w.left("analysis: mirror", "no request is mirrored"), "mirrorWeight": w.left("analysis: mirrorWeight", "no request is mirrored"),
+		"match":                 func(list *yaml.Node) { w.eachItem(list, "match", func(item *yaml.Node) { c.readMatch(w, item) }) },
+		"metrics":               func(node *yaml.Node) { c.metrics = node },
+		"webhooks":              func(node *yaml.Node) { c.webhooks = node },
+		"alerts":                w.left("analysis: alerts", tellsOthers),
+		"mirror":                func(node *yaml.Node) { c.flaggerMirror.node = node; w.truth(&c.flaggerMirror.isOn)(node) },
+		"mirrorWeight":          w.count(&c.flaggerMirror.weight),
 		"stepWeightPromotion":   w.left("analysis: stepWeightPromotion", "nothing is promoted after the last step: the pods that were judged are those that serve"),
 		"primaryReadyThreshold": w.left("analysis: primaryReadyThreshold", allReady), "canaryReadyThreshold": w.left("analysis: canaryReadyThreshold", allReady),
 		"sessionAffinity": w.left("analysis: sessionAffinity", "no cookie holds a client to the version that comes: routes weigh each request"),

@@ -252,7 +252,7 @@ func (c *canaryReading) setValidations() {
 			v.retries = c.retries
 		}
 	}
-	if len(c.steps) == 0 {
+	if len(c.steps) == 0 && c.mirror == nil {
 		c.before = names
 		return
 	}

@@ -12,6 +12,7 @@ import (
 // finish makes the Services and routes that Flagger made, and the validations.
 func (c *canaryReading) finish(o *object) {
 	c.setSteps()
+	c.setMirror()
 	c.shares = byServices
 	c.words = c.as(ofTraffic)
 	spec := digMap(o.fields, "spec", "service")
@@ -38,8 +39,8 @@ func (c *canaryReading) finish(o *object) {
 	c.addService(canary, stepCandidate, &object{name: canary, fields: withMetadata(root.fields, spec, "canary")})
 	root.fields = withMetadata(root.fields, spec, "apex")
 	c.addSteps(root)
-	if maker != nil && (len(c.steps) > 0 || len(c.alternatives) > 0) {
-		maker(spec, split{stable: c.service.name, canary: canary, backends: c.backends(c.service.name), alternatives: c.alternatives})
+	if maker != nil && (len(c.steps) > 0 || len(c.alternatives) > 0 || c.mirror != nil) {
+		maker(spec, split{stable: c.service.name, canary: canary, backends: c.backends(c.service.name), alternatives: c.alternatives, mirror: c.mirror})
 	}
 	c.list(c.service.node, "service: "+c.service.name+"-primary", "is not made: who calls it calls "+c.service.name, false)
 }
@@ -70,7 +71,7 @@ func (c *canaryReading) readService() {
 		"headers": c.routed("headers", "istio"), "corsPolicy": c.routed("corsPolicy", "istio"), "trafficPolicy": c.routed("trafficPolicy", "istio"),
 		"apex": c.kept(), "canary": c.kept(),
 		"primary":             c.left("service: primary", "the Service of the one that serves is not made"),
-		"mirror":              c.left("service: mirror", "no request is mirrored"),
+		"mirror":              c.left("service: mirror", "it copies requests to a Service of somebody else: write it into the route"),
 		"meshName":            c.left("service: meshName", notWritten),
 		"backends":            c.left("service: backends", notWritten),
 		"trafficDistribution": c.left("service: trafficDistribution", "write it into the Services of workloads/"+c.id+".yaml"),
@@ -187,9 +188,8 @@ func (c *canaryReading) addGatewayRoute(spec map[string]any, s split) {
 // gatewayMatch is a match of Istio as one of Gateway API.
 func gatewayMatch(match map[string]any) map[string]any {
 	made := map[string]any{}
-	kinds := map[string]string{"exact": "Exact", "prefix": "PathPrefix", "regex": "RegularExpression"}
 	for kind, value := range digMap(match, "uri") {
-		made["path"] = map[string]any{"type": kinds[kind], "value": value}
+		made["path"] = map[string]any{"type": kindsOfPaths[kind], "value": value}
 	}
 	if method := digText(match, "method", "exact"); method != "" {
 		made["method"] = method

@@ -248,7 +248,7 @@ func (x *rolloutReading) readStep(node *yaml.Node) {
 		"analysis":       func(node *yaml.Node) { x.inline = append(x.inline, node) },
 		"setCanaryScale": x.left("steps: setCanaryScale", podsAreWhole),
 		"setHeaderRoute": x.readHeaderRoute,
-		"setMirrorRoute": x.left("steps: setMirrorRoute", "no request is mirrored: send some to the version that comes by a header, or by its Service"),
+		"setMirrorRoute": x.readMirrorRoute,
 		"experiment":     x.left("steps: experiment", "Lehr runs no pods for a time: validations compare the slots with compare: control (docs/use/validation.md)"),
 		"plugin": func(node *yaml.Node) {
 			x.refuse(node, "a step by a plugin cannot be run by Lehr: take it out, and ask its service as a metric (http) of a validation")
@@ -290,6 +290,8 @@ func (x *rolloutReading) readPause(node *yaml.Node) {
 		x.nextHeld = true
 	case x.isAll:
 		x.soak += d
+	case n == 0 && x.mirror != nil:
+		x.mirror.soak += d
 	case n == 0:
 		x.podsSoak += d
 	default:
@@ -336,6 +338,9 @@ func (w *workload) longestPause() time.Duration {
 	longest := max(w.podsSoak, w.soak)
 	for _, s := range w.steps {
 		longest = max(longest, s.soak)
+	}
+	if w.mirror != nil {
+		longest = max(longest, w.mirror.soak)
 	}
 	return longest
 }

@@ -14,6 +14,8 @@ type split struct {
 	backends       []backend
 	// alternatives are headers by which requests go to what comes: those of one that has all of them.
 	alternatives [][]header
+	// mirror copies requests to what comes; nil: none is copied.
+	mirror *mirror
 }
 
 // names reports whether a backend of a route is one of the two.
@@ -74,7 +76,11 @@ func (s split) setGatewayRoute(fields map[string]any) (rules int) {
 			refs = append(refs, ref)
 		}
 		rule["backendRefs"] = listOf(refs)
-		made = append(made, rule)
+		if digText(fields, "kind") != "HTTPRoute" {
+			made = append(made, rule)
+			continue
+		}
+		made = append(made, s.copyGatewayRule(rule, model)...)
 	}
 	if rules > 0 {
 		digMap(fields, "spec")["rules"] = listOf(made)
@@ -141,7 +147,11 @@ func (s split) setVirtualService(fields map[string]any, routes []string) (rules 
 				to = append(to, s.destinationTo(model, b))
 			}
 			route["route"] = listOf(to)
-			made = append(made, route)
+			if protocol != "http" {
+				made = append(made, route)
+				continue
+			}
+			made = append(made, s.copyRoute(route, model)...)
 		}
 		if len(made) > 0 {
 			spec[protocol] = listOf(made)

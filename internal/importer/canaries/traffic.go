@@ -180,7 +180,7 @@ func subsetHost(fields map[string]any) string {
 }
 
 func (x *rolloutReading) split() split {
-	return split{stable: x.stableService, canary: x.canaryService, backends: x.backends(x.stableService), alternatives: x.alternatives}
+	return split{stable: x.stableService, canary: x.canaryService, backends: x.backends(x.stableService), alternatives: x.alternatives, mirror: x.mirror}
 }
 
 // set weighs what an object has of the Services.

@@ -37,7 +37,9 @@ func (s step) name() string { return fmt.Sprint(s.weight) }
 
 // service is one that selects the live slot, from a step on.
 type service struct {
-	step   string
+	step string
+	// slot is the one that it may select; empty: whichever is live.
+	slot   string
 	object map[string]any
 }
 
@@ -60,6 +62,7 @@ type workload struct {
 	deployment map[string]any
 	shares     string
 	steps      []step
+	mirror     *mirror
 	parts      []part
 	services   []service
 	// routes weigh the Services, and come once these are there.
@@ -157,7 +160,7 @@ func (w *workload) addService(name, step string, like *object) {
 		spec["ports"] = withoutNodePorts(spec["ports"])
 	}
 	made["metadata"], made["spec"] = metadata, spec
-	w.services = append(w.services, service{step, made})
+	w.services = append(w.services, service{step: step, object: made})
 	like.taken = true
 }
 
@@ -178,6 +181,17 @@ func withoutNodePorts(ports any) any {
 
 // addSteps adds the Services of the steps, which routes weigh, beside the one that has all requests in the end.
 func (w *workload) addSteps(stable *object) {
+	if w.mirror != nil {
+		w.mirror.service = mirrorName(stable.name)
+		for _, slot := range []string{"blue", "green"} {
+			name := w.mirror.service + "-" + slot
+			if len(name) > 63 {
+				w.words.refuse(w.mirror.node, "the name %s is too long for a Service, which copies of requests need: give %s a shorter one", name, stable)
+			}
+			w.addService(name, stepMirror, stable)
+			w.services[len(w.services)-1].slot = slot
+		}
+	}
 	for _, s := range w.steps {
 		w.addService(stable.name+"-step-"+s.name(), s.name(), stable)
 	}
