@@ -197,7 +197,7 @@ type beside struct {
 func newBeside(t *testing.T) *beside {
 	p := plane.Start(t)
 	b := &beside{served: served{ferry: &ferry{T: t, plane: p, folder: t.TempDir()}, kubelet: p.StartControllers()},
-		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}, copies: map[string]int{}}}
+		traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}}}
 	definition, err := os.ReadFile("testdata/gateway/httproute.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func newBeside(t *testing.T) *beside {
 		}
 		return http.StatusOK
 	})
-	b.gateway.SetCopied(b.traffic.addCopy)
+	b.gateway.SetCopied(b.traffic.measureCopy)
 	metrics := httptest.NewServer(b.traffic)
 	t.Cleanup(metrics.Close)
 	b.lehr = filepath.Join(b.folder, "lehr")
@@ -346,38 +346,11 @@ func (b *beside) mirrored() {
 	}
 }
 
-// awaitCopies waits until, beside at least 100 requests for kiosk, of which none had an answer of it, a version had copies
-// within bounds, and no other had any.
 func (b *beside) awaitCopies(version string, least, most float64) {
 	b.Helper()
-	image, before := "registry.example.com/kiosk:"+version, errors.New("nothing was counted")
-	b.traffic.take("kiosk")
-	b.traffic.takeCopies()
-	copies, others, answers, total := 0, 0, 0, 0
-	b.plane.Wait(fmt.Sprintf("%s to have copies of %v to %v", image, least, most), func() error {
-		for name, count := range b.traffic.takeCopies() {
-			if name == image {
-				copies += count
-			} else {
-				others += count
-			}
-		}
-		for name, count := range b.traffic.take("kiosk") {
-			total += count
-			if name == image {
-				answers += count
-			}
-		}
-		if total < 100 {
-			return fmt.Errorf("%d requests so far; before, %w", total, before)
-		}
-		if share := float64(copies) / float64(total); share < least || share > most || others > 0 || answers > 0 {
-			said, _ := b.run("rollout", "status", "kiosk")
-			before = fmt.Errorf("of %d requests it has %d copies and %d answers, others have %d copies, and the rollout says %s", total, copies, answers, others, said)
-			copies, others, answers, total = 0, 0, 0, 0
-			return before
-		}
-		return nil
+	b.traffic.awaitCopies(b.T, b.plane, "kiosk", "registry.example.com/kiosk:"+version, least, most, func() string {
+		said, _ := b.run("rollout", "status", "kiosk")
+		return said
 	})
 }
 

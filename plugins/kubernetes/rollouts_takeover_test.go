@@ -101,6 +101,7 @@ func TestReleasesAreTakenOver(t *testing.T) {
 		story                func(*releasedWorkload)
 	}{
 		"argo-rollouts": {"shop", "rollouts-pod-template-hash", (*releasedWorkload).takeOverArgo},
+		"mirror":        {"copies", "rollouts-pod-template-hash", (*releasedWorkload).takeOverMirror},
 		"flagger":       {"store", "lehr.dev/slot", (*releasedWorkload).takeOverFlagger},
 	} {
 		t.Run(tool, func(t *testing.T) {
@@ -116,7 +117,11 @@ func TestReleasesAreTakenOver(t *testing.T) {
 					if err := os.MkdirAll(filepath.Dir(filepath.Join(r.folder, name[1])), 0o700); err != nil {
 						t.Fatal(err)
 					}
-					r.write(name[1], shortTimes.Replace(block[2]))
+					text := shortTimes.Replace(block[2])
+					if tool == "mirror" {
+						text = withMirror.Replace(text)
+					}
+					r.write(name[1], text)
 				}
 			}
 			gate := httptest.NewServer(r.gate)
@@ -125,7 +130,9 @@ func TestReleasesAreTakenOver(t *testing.T) {
 				"  - {name: may-serve-all, kind: protection, url: %q, partitions: ['*']}\n", prometheus, gate.URL))
 			r.write("clusters.yaml", fmt.Sprintf("kubernetes-clusters: v1\nclusters: {eu: {kubeconfig: %q, partitions: ['*']}}\n", p.Kubeconfig))
 			r.create("/api/v1/namespaces", "kubectl", plane.Object{"apiVersion": "v1", "kind": "Namespace", "metadata": plane.Object{"name": r.namespace}})
-			r.traffic.send(t, r.plane.StartGateway(r.namespace, replies.answer).URL, r.namespace)
+			gateway := r.plane.StartGateway(r.namespace, replies.answer)
+			gateway.SetCopied(r.traffic.countCopy)
+			r.traffic.send(t, gateway.URL, r.namespace)
 			one.story(r)
 		})
 	}
@@ -332,7 +339,7 @@ func (r *releasedWorkload) comparePlan(steps ...string) {
 	}
 }
 
-var incarnationPattern = regexp.MustCompile(`(shop|store)@\d+`)
+var incarnationPattern = regexp.MustCompile(`(shop|store|copies)@\d+`)
 
 // define writes the definition, and waits until it is served.
 func (r *releasedWorkload) define(definition string) {
@@ -387,7 +394,7 @@ func (r *releasedWorkload) letThrough() {
 // awaitPause waits until the release has its half of the requests, and a person is asked.
 func (r *releasedWorkload) awaitPause(version string) {
 	r.Helper()
-	r.says("why kubernetes/eu/shop/service/web", "the release pauses before this step")
+	r.says("why kubernetes/eu/"+r.namespace+"/service/web", "the release pauses before this step")
 	r.awaitShare(version, 0.45, 0.55)
 }
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,11 +70,21 @@ func (s *traffic) measure(at time.Time, workload string, status int) {
 	}
 }
 
-// addCopy counts an answer to a copy of a request, of which no client knows.
-func (s *traffic) addCopy(pod plane.Pod, status int) {
+// countCopy counts a copy of a request, of which no client knows.
+func (s *traffic) countCopy(pod plane.Pod, _ int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.copies == nil {
+		s.copies = map[string]int{}
+	}
 	s.copies[pod.Image]++
+}
+
+// measureCopy counts a copy of a request, also for the judge.
+func (s *traffic) measureCopy(pod plane.Pod, status int) {
+	s.countCopy(pod, status)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	s.measure(time.Now(), workloadOf(pod.Name), status)
 }
 
@@ -89,6 +101,39 @@ func (s *traffic) takeCopies() (images map[string]int) {
 	defer s.mutex.Unlock()
 	images, s.copies = s.copies, map[string]int{}
 	return images
+}
+
+// awaitCopies waits until, beside at least 100 requests for a service of which none had an answer of an image, the image had
+// copies within bounds, as a share of the requests, and no other had any.
+func (s *traffic) awaitCopies(t *testing.T, p *plane.Plane, service, image string, least, most float64, status func() string) {
+	t.Helper()
+	s.take(service)
+	s.takeCopies()
+	copies, others, answers, total, before := 0, 0, 0, 0, errors.New("nothing was counted")
+	p.Wait(fmt.Sprintf("%s to have copies of %v to %v", image, least, most), func() error {
+		for name, count := range s.takeCopies() {
+			if name == image {
+				copies += count
+			} else {
+				others += count
+			}
+		}
+		for name, count := range s.take(service) {
+			total += count
+			if name == image {
+				answers += count
+			}
+		}
+		if total < 100 {
+			return fmt.Errorf("%d requests so far; before, %w", total, before)
+		}
+		if share := float64(copies) / float64(total); share < least || share > most || others > 0 || answers > 0 {
+			before = fmt.Errorf("of %d requests it has %d copies and %d answers, others have %d copies, and the rollout says %s", total, copies, answers, others, status())
+			copies, others, answers, total = 0, 0, 0, 0
+			return before
+		}
+		return nil
+	})
 }
 
 // take returns how many requests for a service each image had since the last call.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// withMirror has the page's Rollout send copies of requests, until a person lets the first step begin.
+var withMirror = strings.NewReplacer("namespace: shop", "namespace: copies", "shop.example.com", "copies.example.com", "      steps:\n",
+	"      steps:\n        - setMirrorRoute: {name: copies, percentage: 30, match: [{method: {exact: GET}, path: {prefix: /}}]}\n        - pause: {duration: 2s}\n        - pause: {}\n        - setMirrorRoute: {name: copies}\n")
+
+// takeOverMirror is the story of a Rollout that sends copies of requests: none in the first run; then those of a release have
+// them while a person is asked, none with requests, and what fails by its copies never has a request.
+func (r *releasedWorkload) takeOverMirror() {
+	r.Helper()
+	r.makeArgoProduction()
+	r.awaitShare("7", 1, 1)
+	if said, err := r.run("import", "argo-rollouts", "argo", "--cluster", "eu", "--to", "copies"); err != nil {
+		r.Fatalf("%v: %s", err, said)
+	}
+	full := r.bind()
+	r.traffic.forget()
+	startServer(r.T, r.folder, r.lehr, "1s", "--external-checks", filepath.Join(filepath.Dir(r.folder), "outside.yaml"))
+	r.says("get assets", "service/web-mirror-green")
+	r.define(removeJudging(full))
+	r.letThrough()
+	r.says("rollout status web", "run 1: done")
+	r.awaitSelectors("blue", "web", "web-canary", "web-step-10", "web-step-50", "web-mirror-blue")
+	r.awaitSelectors("none", "web-mirror-green")
+	r.define(full)
+	text, err := os.ReadFile(filepath.Join(r.folder, "workloads/web.yaml"))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.write("workloads/web.yaml", strings.Replace(string(text), "  active: false\n", "  active: true\n", 1))
+	r.says("rollout status web", "run 2: done")
+	r.awaitCopies("8", 0, 0)
+	r.remove(r.collection(argoGroup, "rollouts")+"/web", "Orphan")
+	r.remove(r.collection(appsGroup, "replicasets")+"/web-"+hash, "Background")
+	r.awaitShare("7", 1, 1)
+
+	ended := r.plane.Follow(r.services())
+	r.release("green", "8")
+	first := "kubernetes/eu/copies/service/web-step-10"
+	r.says("why "+first, "the release pauses before this step")
+	r.awaitCopies("8", 0.25, 0.35)
+	if said, err := r.run("override", first, "--check", "pause", "--reason", "looked-at-it"); err != nil {
+		r.Fatalf("%v: %s", err, said)
+	}
+	r.awaitPause("8")
+	r.awaitCopies("", 0, 0)
+	r.letThrough()
+	r.says("rollout status web", "run 3: done")
+	r.awaitShare("8", 1, 1)
+	r.awaitCopies("", 0, 0)
+	r.checkSwitches(ended(), "green", "web-canary", "web-mirror-green", "web-step-10", "web-step-50", "web")
+
+	ended = r.plane.Follow(r.services())
+	r.release("blue", "9")
+	r.awaitCopies("9", 0.25, 0.35)
+	r.says("rollout status web", "run 4: rolled-back", "success-rate")
+	r.awaitCopies("", 0, 0)
+	r.awaitShare("8", 1, 1)
+	r.checkSwitches(ended(), "blue", "web-canary", "web-mirror-blue")
+	r.checkAnswers()
+}
+
+func (r *releasedWorkload) awaitCopies(version string, least, most float64) {
+	r.Helper()
+	r.traffic.awaitCopies(r.T, r.plane, r.namespace, "registry.example.com/web:"+version, least, most, func() string {
+		said, _ := r.run("rollout", "status", "web")
+		return said
+	})
+}
