@@ -42,12 +42,9 @@ func (r *releasedWorkload) takeOverMirror() {
 
 	ended := r.plane.Follow(r.services())
 	r.release("green", "8")
-	first := "kubernetes/eu/copies/service/web-step-10"
-	r.says("why "+first, "the release pauses before this step")
+	r.awaitFirstPause()
 	r.awaitCopies("8", 0.25, 0.35)
-	if said, err := r.run("override", first, "--check", "pause", "--reason", "looked-at-it"); err != nil {
-		r.Fatalf("%v: %s", err, said)
-	}
+	r.beginRequests()
 	r.awaitPause("8")
 	r.awaitCopies("", 0, 0)
 	r.letThrough()
@@ -56,14 +53,39 @@ func (r *releasedWorkload) takeOverMirror() {
 	r.awaitCopies("", 0, 0)
 	r.checkSwitches(ended(), "green", "web-canary", "web-mirror-green", "web-step-10", "web-step-50", "web")
 
+	r.release("blue", "10")
+	r.awaitFirstPause()
+	r.beginRequests()
+	r.awaitSelectors("blue", "web-step-10")
+	r.says("rollout rollback web --reason it-was-wrong", "")
+	r.awaitSelectors("green", "web", "web-step-10", "web-step-50", "web-mirror-green")
+	r.awaitSelectors("none", "web-mirror-blue")
+	r.awaitCopies("", 0, 0)
+	r.awaitShare("8", 1, 1)
+
 	ended = r.plane.Follow(r.services())
 	r.release("blue", "9")
 	r.awaitCopies("9", 0.25, 0.35)
-	r.says("rollout status web", "run 4: rolled-back", "success-rate")
+	r.says("rollout status web", "run 5: rolled-back", "success-rate")
 	r.awaitCopies("", 0, 0)
 	r.awaitShare("8", 1, 1)
 	r.checkSwitches(ended(), "blue", "web-canary", "web-mirror-blue")
 	r.checkAnswers()
+}
+
+const firstStep = "kubernetes/eu/copies/service/web-step-10"
+
+// awaitFirstPause waits until the release waits for a person before its first requests.
+func (r *releasedWorkload) awaitFirstPause() {
+	r.Helper()
+	r.says("why "+firstStep, "the release pauses before this step")
+}
+
+func (r *releasedWorkload) beginRequests() {
+	r.Helper()
+	if said, err := r.run("override", firstStep, "--check", "pause", "--reason", "looked-at-it"); err != nil {
+		r.Fatalf("%v: %s", err, said)
+	}
 }
 
 func (r *releasedWorkload) awaitCopies(version string, least, most float64) {
