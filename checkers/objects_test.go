@@ -224,7 +224,7 @@ func TestKubernetesCanaryModel(t *testing.T) {
 		"shop.yaml": "service: shop\nimage: shop:{version}\nhost: shop.example.com\ngateway: {name: public, namespace: gateways, section: https}\n" +
 			"network: {callers: [front/web, monitoring], calls: [db/orders], outside: [{cidr: 10.0.0.0/8, port: 5432}, {cidr: \"fd00::/8\"}]}\n" +
 			"alerts: {runbook: \"https://example.com\", rules: [{name: Slow, query: 'latency{service=\"{service}\"} > 1', for_seconds: 60}]}\n" +
-			"clusters: [{name: eu, replicas: 3, most_replicas: 9}]\n" + canary + ", headers: {X-Canary: always}}\n",
+			"clusters: [{name: eu, replicas: 3, most_replicas: 9}]\n" + canary + ", headers: {X-Canary: always}, mirror: {percent: 10, methods: [GET, HEAD]}}\n",
 		"parts.yaml": "service: parts\nimage: parts:{version}\nclusters: [{name: eu, replicas: 9}]\n" + canary + ", by_replicas: true}\n",
 		"orders.yaml": "service: orders\nimage: orders:{version}\nversion: v1\nclusters: [{name: eu}]\nalerts: {}\nsecurity: {api_access: true}\n" +
 			"stages:\n- {name: schema, command: [/migrate]}\n- {name: load, cron: '0 4 * * *'}\n- {name: serve, replicas: 2, probe: {port: 80}}\n",
