@@ -203,9 +203,9 @@ func TestKubernetesModels(t *testing.T) {
 	}
 }
 
-const modelledCanary = "lehr: v1\npartition: shop\nsources:\n  shop: {dir: ., files: [shop.yaml]}\n  parts: {dir: ., files: [parts.yaml]}\n  orders: {dir: ., files: [orders.yaml]}\n  crds: {dir: ., files: [crds.yaml]}\n" +
-	"generate:\n  web: {model: kubernetes-web-service, from: shop}\n  parted: {model: kubernetes-web-service, from: parts}\n  stages: {model: kubernetes-pipeline, from: orders}\n" +
-	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [web, parted, stages, crds], with: {version: '1.37', definitions: required}}\n" +
+const modelledCanary = "lehr: v1\npartition: shop\nsources:\n  shop: {dir: ., files: [shop.yaml]}\n  grown: {dir: ., files: [grown.yaml]}\n  parts: {dir: ., files: [parts.yaml]}\n  orders: {dir: ., files: [orders.yaml]}\n  crds: {dir: ., files: [crds.yaml]}\n" +
+	"generate:\n  web: {model: kubernetes-web-service, from: shop}\n  parted: {model: kubernetes-web-service, from: parts}\n  growing: {model: kubernetes-web-service, from: grown}\n  stages: {model: kubernetes-pipeline, from: orders}\n" +
+	"validate:\n  programs:\n    types: {check: kubernetes-objects, from: [web, parted, growing, stages, crds], with: {version: '1.37', definitions: required}}\n" +
 	"    rules: {check: prometheus-rules, from: [web, stages]}\nmodels: [lehr.kubernetes.v1.Object]\n"
 
 // TestKubernetesCanaryModel: what a canary, a pipeline, policies and alerts become is well for Kubernetes, for the
@@ -225,6 +225,7 @@ func TestKubernetesCanaryModel(t *testing.T) {
 			"network: {callers: [front/web, monitoring], calls: [db/orders], outside: [{cidr: 10.0.0.0/8, port: 5432}, {cidr: \"fd00::/8\"}]}\n" +
 			"alerts: {runbook: \"https://example.com\", rules: [{name: Slow, query: 'latency{service=\"{service}\"} > 1', for_seconds: 60}]}\n" +
 			"clusters: [{name: eu, replicas: 3, most_replicas: 9}]\n" + canary + ", headers: {X-Canary: always}, mirror: {percent: 10, methods: [GET, HEAD]}}\n",
+		"grown.yaml": "service: grown\nimage: grown:{version}\nhost: grown.example.com\ngateway: {name: public, namespace: gateways}\nclusters: [{name: eu, replicas: 9}]\n" + canary + ", pods: [20, 50]}\n",
 		"parts.yaml": "service: parts\nimage: parts:{version}\nclusters: [{name: eu, replicas: 9}]\n" + canary + ", by_replicas: true}\n",
 		"orders.yaml": "service: orders\nimage: orders:{version}\nversion: v1\nclusters: [{name: eu}]\nalerts: {}\nsecurity: {api_access: true}\n" +
 			"stages:\n- {name: schema, command: [/migrate]}\n- {name: load, cron: '0 4 * * *'}\n- {name: serve, replicas: 2, probe: {port: 80}}\n",

@@ -1,6 +1,7 @@
 package prodspec_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -101,6 +102,57 @@ func TestCanaryByReplicas(t *testing.T) {
 	}
 }
 
+// TestPodsOfACanaryGrow: a step that needs more pods is a Deployment of each slot, and its Service needs those of its step and before.
+func TestPodsOfACanaryGrow(t *testing.T) {
+	for _, c := range []struct {
+		steps, pods string
+		want        map[string]string // Its step and its replicas.
+	}{
+		{"[10, 50]", "[10, 50]", map[string]string{"green-1": "candidate 1", "green-2": "50 4", "green-3": "100 4"}},
+		{"[10, 50]", "[12, 12]", map[string]string{"green-1": "candidate 2", "green-2": "100 7"}},
+		{"[10, 50]", "[50, 100]", map[string]string{"green-1": "candidate 5", "green-2": "50 4"}},
+		{"[]", "[30]", map[string]string{"green-1": "candidate 3", "green-2": "100 6"}},
+	} {
+		w := newWorld(t, "kubernetesmodel")
+		w.replace("shop.yaml", "steps: [10, 50]", "steps: "+c.steps+"\n  pods: "+c.pods)
+		built := w.build()
+		got := map[string]string{}
+		for id, text := range payloads(t, built, "json") {
+			name, isDeployment := strings.CutPrefix(id, "kubernetes/eu/shop/deployment.apps/shop-")
+			if !isDeployment {
+				continue
+			}
+			said := addons(t, built, intent.AssetID(id))
+			_, step, _ := strings.Cut(said["Labels"], `"step":"`)
+			step, _, _ = strings.Cut(step, `"`)
+			_, replicas, _ := strings.Cut(text, `"replicas":`)
+			replicas, _, _ = strings.Cut(replicas, ",")
+			_, part, _ := strings.Cut(name, "-")
+			if !strings.Contains(text, `"lehr.dev/part":"`+part+`"`) {
+				t.Errorf("%s selects the pods of others: %s", name, text)
+			}
+			got[name] = step + " " + replicas
+			if slot := strings.TrimPrefix(name, "blue-"); slot != name {
+				if delete(got, name); step != "old" || replicas != "0" || c.want["green-"+slot] == "" || said["Version"] != `{"expression":"\"0\""}` {
+					t.Errorf("%s of the other slot has the step %s, %s replicas and %s", name, step, replicas, said["Version"])
+				}
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("steps %s, pods %s (-want +got):\n%s", c.steps, c.pods, diff)
+		}
+		if c.pods != "[10, 50]" {
+			continue
+		}
+		for service, parts := range map[string]int{"shop-preview": 1, "shop-step-10": 1, "shop-step-50": 2, "shop": 3} {
+			edges := addons(t, built, intent.AssetID("kubernetes/eu/shop/service/"+service))["Dependencies"]
+			if last := fmt.Sprintf("shop-green-%d", parts); strings.Count(edges, `"at_least":"1"`) != parts || !strings.Contains(edges, last) {
+				t.Errorf("%s needs %s, want %d Deployments up to %s", service, edges, parts, last)
+			}
+		}
+	}
+}
+
 // TestKubernetesModelsAreRefused: what cannot be is told with what to write.
 func TestKubernetesModelsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ in, old, by, message string }{
@@ -111,6 +163,10 @@ func TestKubernetesModelsAreRefused(t *testing.T) {
 		"a third slot":             {"shop.yaml", "live: green", "live: red", "in list"},
 		"headers by replicas":      {"shop.yaml", "[10, 50]", "[10, 50]\n  by_replicas: true", "replicas cannot tell requests by their headers"},
 		"a step without a pod":     {"shop.yaml", "[10, 50]\n  headers: {X-Canary: always}", "[9, 10]\n  by_replicas: true", "the step 10 has no pod more than the one before"},
+		"fewer pods than steps":    {"shop.yaml", "[10, 50]", "[10, 50]\n  pods: [10]", "pods has a number for each of steps"},
+		"pods that shrink":         {"shop.yaml", "[10, 50]", "[10, 50]\n  pods: [50, 10]", "canary.pods [50, 10] do not grow: write pods: [10, 50]"},
+		"pods by replicas":         {"shop.yaml", "[10, 50]\n  headers: {X-Canary: always}", "[10, 50]\n  pods: [10, 50]\n  by_replicas: true", "the pods of a step follow from its weight"},
+		"pods of an autoscaler":    {"shop.yaml", "replicas: 9}]\ncanary:", "replicas: 9, most_replicas: 20}]\ncanary:\n  pods: [10, 50]", "most_replicas, and canary.pods"},
 		"a version of a cluster":   {"shop.yaml", "replicas: 9}", "replicas: 9, version: \"9\"}", "canary has a version of each slot"},
 		"a stage that is two":      {"orders.yaml", `cron: "0 4 * * *"`, `cron: "0 4 * * *", replicas: 2`, "leave cron or replicas out"},
 		"a stage without image":    {"orders.yaml", "image: registry.example.com/orders:{version}\n", "", "stages schema: image is not there"},

@@ -105,7 +105,7 @@ validations:
       errors: {http: gateway, kind: events, tolerance: 0.01, matters: 0.05, critical: true}
 `
 
-// besideService is a release in fifteen lines: %[1]s is live, and the slots have the versions %[2]s and %[3]s.
+// besideService is a release in fifteen lines, whose second pod comes with the second step: %[1]s is live, and the slots have the versions %[2]s and %[3]s.
 const besideService = `service: shop
 image: registry.example.com/shop:{version}
 host: shop.example.com
@@ -117,6 +117,7 @@ canary:
   blue: {version: %[2]q}
   green: {version: %[3]q}
   steps: [20, 50]
+  pods: [50, 100]
   headers: {X-Canary: always}
 `
 
@@ -290,7 +291,8 @@ func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	b := newBeside(t)
 	b.otherModels()
 	b.awaitShare("shop", "one", 1, 1)
-	b.awaitReplicas("shop-green", 0)
+	b.awaitReplicas("shop-green-1", 0)
+	b.awaitReplicas("shop-green-2", 0)
 	b.awaitShare("depot", "one", 1, 1)
 	b.write("lehr.yaml", b.definition+besideRollouts)
 	b.says("get rollouts", "shop-pods", "shop-old", "till", "depot", "same")
@@ -301,16 +303,21 @@ func TestCanaryBesideTheStableWorkload(t *testing.T) {
 	b.blueGreen()
 	b.awaitShare("shop", "two", 0.15, 0.25)
 	b.awaitShare("depot", "two", 0.15, 0.25) // 1 of 5 pods.
+	b.awaitReplicas("shop-green-1", 1)
+	b.awaitReplicas("shop-green-2", 0)
 	b.traffic.hold("service/shop-step-50", "deployment.apps/depot-green-2")
 	b.awaitShare("shop", "two", 0.45, 0.55)
 	b.awaitShare("depot", "two", 0.45, 0.55) // 4 of 8 pods: all of the old version are there until the end.
-	b.awaitReplicas("shop-blue", 2)
+	b.awaitReplicas("shop-green-2", 1)
+	b.awaitReplicas("shop-blue-1", 1)
+	b.awaitReplicas("shop-blue-2", 1)
 	b.awaitReplicas("depot-blue-1", 1)
 	b.awaitReplicas("depot-blue-2", 3)
 	b.traffic.hold()
 	b.awaitShare("shop", "two", 1, 1)
 	b.awaitShare("depot", "two", 1, 1)
-	b.awaitReplicas("shop-blue", 0)
+	b.awaitReplicas("shop-blue-1", 0)
+	b.awaitReplicas("shop-blue-2", 0)
 	b.awaitReplicas("depot-blue-2", 0)
 	b.says("rollout status shop", "done")
 	b.sameContent()
@@ -361,7 +368,9 @@ func (b *beside) badRelease() {
 	b.awaitAnswer("shop", "X-Canary", "bad")
 	b.says("rollout status shop", "rolled-back", "errors")
 	b.awaitShare("shop", "two", 1, 1)
-	b.awaitReplicas("shop-green", 2)
+	b.awaitReplicas("shop-green-1", 1)
+	b.awaitReplicas("shop-green-2", 1)
+	b.awaitReplicas("shop-blue-2", 0) // The step of these pods never began.
 	selector := b.plane.Parse(mustGet(b.T, b.plane, "/api/v1/namespaces/shop/services/shop-step-50"))["spec"].(plane.Object)["selector"].(plane.Object)
 	if selector["lehr.dev/slot"] != "green" {
 		b.Errorf("the Service of the second step selects %v", selector)

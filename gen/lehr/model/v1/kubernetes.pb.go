@@ -631,7 +631,10 @@ type KubernetesCanary struct {
 	Headers map[string]string `protobuf:"bytes,6,rep,name=headers" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Copies of requests go to the version that comes, before any request does: with a gateway. Nobody gets the
 	// answers to copies.
-	Mirror        *KubernetesMirror `protobuf:"bytes,7,opt,name=mirror" json:"mirror,omitempty"`
+	Mirror *KubernetesMirror `protobuf:"bytes,7,opt,name=mirror" json:"mirror,omitempty"`
+	// Percent of the pods that are there before the requests of each step, rounded up; without steps one
+	// number, of those before all requests. None: all of them come before the first step.
+	Pods          []uint32 `protobuf:"varint,8,rep,packed,name=pods" json:"pods,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -711,6 +714,13 @@ func (x *KubernetesCanary) GetHeaders() map[string]string {
 func (x *KubernetesCanary) GetMirror() *KubernetesMirror {
 	if x != nil {
 		return x.Mirror
+	}
+	return nil
+}
+
+func (x *KubernetesCanary) GetPods() []uint32 {
+	if x != nil {
+		return x.Pods
 	}
 	return nil
 }
@@ -1472,7 +1482,8 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\vfor_seconds\x18\x03 \x01(\rR\n" +
 	"forSeconds\x12\x1a\n" +
 	"\bseverity\x18\x04 \x01(\tR\bseverity\x12\x18\n" +
-	"\asummary\x18\x05 \x01(\tR\asummary\"\xa7\a\n" +
+	"\asummary\x18\x05 \x01(\tR\asummary\"\xc0\n" +
+	"\n" +
 	"\x10KubernetesCanary\x12)\n" +
 	"\x04live\x18\x01 \x01(\tB\x15\xbaH\x12\xc8\x01\x01r\rR\x04blueR\x05greenR\x04live\x121\n" +
 	"\x04blue\x18\x02 \x01(\v2\x1d.lehr.model.v1.KubernetesSlotR\x04blue\x123\n" +
@@ -1482,14 +1493,18 @@ const file_lehr_model_v1_kubernetes_proto_rawDesc = "" +
 	"\vby_replicas\x18\x05 \x01(\bR\n" +
 	"byReplicas\x12F\n" +
 	"\aheaders\x18\x06 \x03(\v2,.lehr.model.v1.KubernetesCanary.HeadersEntryR\aheaders\x127\n" +
-	"\x06mirror\x18\a \x01(\v2\x1f.lehr.model.v1.KubernetesMirrorR\x06mirror\x1a:\n" +
+	"\x06mirror\x18\a \x01(\v2\x1f.lehr.model.v1.KubernetesMirrorR\x06mirror\x12$\n" +
+	"\x04pods\x18\b \x03(\rB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06*\x04\x18d(\x01R\x04pods\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\xf9\x03\xbaH\xf5\x03\x1a>\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:\xec\x06\xbaH\xe8\x06\x1a>\n" +
 	"\fcanary.steps\x12\x19two steps have one weight\x1a\x13this.steps.unique()\x1a\xa5\x01\n" +
 	"\x0fcanary.replicas\x12`by replicas a step has a weight of 50 at most: write lower ones, or a gateway and no by_replicas\x1a0!this.by_replicas || this.steps.all(s, s <= 50u)\x1a\x91\x01\n" +
 	"\x0ecanary.headers\x12Preplicas cannot tell requests by their headers: leave headers or by_replicas out\x1a-!this.by_replicas || this.headers.size() == 0\x1aw\n" +
-	"\rcanary.mirror\x12>replicas cannot copy requests: leave mirror or by_replicas out\x1a&!this.by_replicas || !has(this.mirror)\"\xa2\x01\n" +
+	"\rcanary.mirror\x12>replicas cannot copy requests: leave mirror or by_replicas out\x1a&!this.by_replicas || !has(this.mirror)\x1a\xd2\x01\n" +
+	"\vcanary.pods\x12Ppods has a number for each of steps, or one if there are no steps: write as many\x1aqthis.pods.size() == 0 || this.pods.size() == this.steps.size() || this.pods.size() == 1 && this.steps.size() == 0\x1a\x9b\x01\n" +
+	"\x17canary.pods_by_replicas\x12Tby replicas the pods of a step follow from its weight: leave pods or by_replicas out\x1a*!this.by_replicas || this.pods.size() == 0\"\xa2\x01\n" +
 	"\x10KubernetesMirror\x12&\n" +
 	"\apercent\x18\x01 \x01(\rB\f\xbaH\t\xc8\x01\x01*\x04\x18d(\x01R\apercent\x12f\n" +
 	"\amethods\x18\x02 \x03(\tBL\xbaHI\x92\x01F\x10\t\x18\x01\"@r>R\x03GETR\x04HEADR\x04POSTR\x03PUTR\x06DELETER\aCONNECTR\aOPTIONSR\x05TRACER\x05PATCHR\amethods\"\xc6\x01\n" +
