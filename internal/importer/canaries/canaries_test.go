@@ -125,8 +125,9 @@ func TestCanaryWithRoutes(t *testing.T) {
 	}
 	route := string(made.Files["workloads/web.yaml"])
 	want(t, route, "name: other", "X-Tester", "name: web-step-10\n          port: 80\n          weight: 10", "weight: 40", "name: web\n          port: 80\n          weight: 50")
-	want(t, listed(made), "setCanaryScale", "steps: analysis", "setHeaderRoute")
-	want(t, strings.Join(made.Read, "\n"), "strategies: 13 of 14 (92 %)", "analyses:", "all:")
+	want(t, listed(made), "!setCanaryScale", "steps: analysis", "setHeaderRoute")
+	want(t, data, "step: candidate\n    pods: 1", "step: \"50\"\n    pods: 1", "step: \"100\"\n    pods: 2")
+	want(t, strings.Join(made.Read, "\n"), "strategies: 14 of 14 (100 %)", "analyses:", "all:")
 	for _, slot := range []string{"blue", "green"} {
 		want(t, string(made.Files["slots/web/"+slot+".yaml"]), "image: registry.example.com/web:7")
 	}

@@ -33,6 +33,7 @@ func (x *rolloutReading) finish(o *object) {
 	}
 	x.checkMirror()
 	x.takeAutoscaler(r, "Rollout"+argoGroup)
+	x.takeScale()
 	x.takeServices(o, isRouted)
 	if x.shares != byServices {
 		return

@@ -171,7 +171,7 @@ func (x *rolloutReading) readBlueGreen(node *yaml.Node) {
 		"postPromotionAnalysis":       func(node *yaml.Node) { x.after = node },
 		"antiAffinity":                func(node *yaml.Node) { x.antiAffinity = node },
 		"maxUnavailable":              x.surgeField("maxUnavailable"),
-		"previewReplicaCount":         x.left("previewReplicaCount", podsAreWhole),
+		"previewReplicaCount":         x.readPreviewCount,
 		"scaleDownDelayRevisionLimit": x.left("scaleDownDelayRevisionLimit", "there are two slots, so one older version"),
 		"abortScaleDownDelaySeconds":  x.left("abortScaleDownDelaySeconds", abortedStay),
 		"previewMetadata":             x.left("previewMetadata", noMetadata),
@@ -212,7 +212,7 @@ func (x *rolloutReading) readCanary(node *yaml.Node) {
 		"scaleDownDelayRevisionLimit": x.left("canary: scaleDownDelayRevisionLimit", "there are two slots, so one older version"),
 		"abortScaleDownDelaySeconds":  x.left("canary: abortScaleDownDelaySeconds", abortedStay),
 		"dynamicStableScale":          x.left("canary: dynamicStableScale", "the slot that serves stays whole until the end, so that going back is at once"),
-		"minPodsPerReplicaSet":        x.left("canary: minPodsPerReplicaSet", podsAreWhole),
+		"minPodsPerReplicaSet":        func(node *yaml.Node) { x.scaling.leastNode = node; x.count(&x.scaling.least)(node) },
 		"replicaProgressThreshold":    x.left("canary: replicaProgressThreshold", "a step begins when all pods of the slot are ready"),
 		"canaryMetadata":              x.left("canary: canaryMetadata", noMetadata),
 		"stableMetadata":              x.left("canary: stableMetadata", noMetadata),
@@ -246,7 +246,7 @@ func (x *rolloutReading) readStep(node *yaml.Node) {
 		"setWeight":      x.readWeight,
 		"pause":          x.readPause,
 		"analysis":       func(node *yaml.Node) { x.inline = append(x.inline, node) },
-		"setCanaryScale": x.left("steps: setCanaryScale", podsAreWhole),
+		"setCanaryScale": x.readScale,
 		"setHeaderRoute": x.readHeaderRoute,
 		"setMirrorRoute": x.readMirrorRoute,
 		"experiment":     x.left("steps: experiment", "Lehr runs no pods for a time: validations compare the slots with compare: control (docs/use/validation.md)"),
@@ -273,6 +273,7 @@ func (x *rolloutReading) readWeight(node *yaml.Node) {
 	default:
 		x.steps = append(x.steps, step{weight: weight, held: x.nextHeld})
 		x.nextHeld = false
+		x.growPods(node)
 	}
 }
 

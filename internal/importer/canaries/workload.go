@@ -31,6 +31,8 @@ type step struct {
 	// soak is how long it stays so at least; held: a person lets it begin.
 	soak time.Duration
 	held bool
+	// pods of the version that comes, where they grow with the steps.
+	pods int
 }
 
 func (s step) name() string { return fmt.Sprint(s.weight) }
@@ -43,7 +45,7 @@ type service struct {
 	object map[string]any
 }
 
-// part is a Deployment of each slot, by replicas.
+// part is a Deployment of each slot: by replicas, or where pods grow with the steps.
 type part struct {
 	Step string `yaml:"step"`
 	Pods int    `yaml:"pods"`
@@ -64,6 +66,7 @@ type workload struct {
 	steps      []step
 	mirror     *mirror
 	parts      []part
+	scaling    scaling
 	services   []service
 	// routes weigh the Services, and come once these are there.
 	routes     []map[string]any
