@@ -268,14 +268,14 @@ func (b *beside) awaitShare(service, version string, least, most float64) {
 }
 
 // awaitReplicas waits until a Deployment is there and asks for a number of replicas.
-func (b *beside) awaitReplicas(name string, want float64) {
-	b.Helper()
-	b.plane.Wait(fmt.Sprintf("%s to have %v replicas", name, want), func() error {
-		answer, err := b.plane.Ask(http.MethodGet, deployments+"shop/deployments/"+name, "", nil)
+func (s *served) awaitReplicas(name string, want float64) {
+	s.Helper()
+	s.plane.Wait(fmt.Sprintf("%s to have %v replicas", name, want), func() error {
+		answer, err := s.plane.Ask(http.MethodGet, deployments+"shop/deployments/"+name, "", nil)
 		if err != nil {
 			return err
 		}
-		object := b.plane.Parse(answer)
+		object := s.plane.Parse(answer)
 		if got := object["spec"].(plane.Object)["replicas"]; got != want {
 			return fmt.Errorf("it has %v", got)
 		}

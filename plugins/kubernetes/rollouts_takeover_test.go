@@ -79,6 +79,26 @@ var (
 // the controllers of Argo Rollouts and Flagger left behind goes on serving, to each request, while Lehr takes it over; then
 // a release takes its steps, judged by a real Prometheus with the query that was imported.
 func TestReleasesAreTakenOver(t *testing.T) {
+	short := []*strings.Replacer{shortTimes}
+	takeOver(t, map[string]releaseTakeover{
+		"argo-rollouts": {"shop", "rollouts-pod-template-hash", short, (*releasedWorkload).takeOverArgo},
+		"mirror":        {"copies", "rollouts-pod-template-hash", append(short, withMirror), (*releasedWorkload).takeOverMirror},
+		"growing":       {"growth", "rollouts-pod-template-hash", append(short, withGrowth), (*releasedWorkload).takeOverGrowing},
+		"flagger":       {"store", "lehr.dev/slot", short, (*releasedWorkload).takeOverFlagger},
+	})
+}
+
+// releaseTakeover is what one tool left behind, and what becomes of it.
+type releaseTakeover struct {
+	namespace, slotLabel string
+	// edits of the files that the page shows.
+	edits []*strings.Replacer
+	story func(*releasedWorkload)
+}
+
+// takeOver plays the stories, each with the files of the page in a namespace of its own.
+func takeOver(t *testing.T, stories map[string]releaseTakeover) {
+	t.Helper()
 	p := plane.Start(t)
 	kubelet := p.StartControllers()
 	definition, err := os.ReadFile("testdata/gateway/httproute.yaml")
@@ -96,14 +116,7 @@ func TestReleasesAreTakenOver(t *testing.T) {
 	metrics := httptest.NewServer(replies)
 	t.Cleanup(metrics.Close)
 	prometheus := startPrometheus(t, p, metrics.Listener.Addr().String())
-	for tool, one := range map[string]struct {
-		namespace, slotLabel string
-		story                func(*releasedWorkload)
-	}{
-		"argo-rollouts": {"shop", "rollouts-pod-template-hash", (*releasedWorkload).takeOverArgo},
-		"mirror":        {"copies", "rollouts-pod-template-hash", (*releasedWorkload).takeOverMirror},
-		"flagger":       {"store", "lehr.dev/slot", (*releasedWorkload).takeOverFlagger},
-	} {
+	for tool, one := range stories {
 		t.Run(tool, func(t *testing.T) {
 			r := &releasedWorkload{served: served{ferry: &ferry{T: t, plane: p.For(t), folder: t.TempDir()}, kubelet: kubelet},
 				namespace: one.namespace, slotLabel: one.slotLabel, gate: &releaseGate{},
@@ -117,9 +130,9 @@ func TestReleasesAreTakenOver(t *testing.T) {
 					if err := os.MkdirAll(filepath.Dir(filepath.Join(r.folder, name[1])), 0o700); err != nil {
 						t.Fatal(err)
 					}
-					text := shortTimes.Replace(block[2])
-					if tool == "mirror" {
-						text = withMirror.Replace(text)
+					text := block[2]
+					for _, edit := range one.edits {
+						text = edit.Replace(text)
 					}
 					r.write(name[1], text)
 				}
