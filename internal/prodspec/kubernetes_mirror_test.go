@@ -53,6 +53,20 @@ func TestMirrorOfAllRequests(t *testing.T) {
 	}
 }
 
+// TestMirrorWithFewPods: copies go to the pods that are there before any request is.
+func TestMirrorWithFewPods(t *testing.T) {
+	w := newWorld(t, "kubernetesmodel")
+	w.replace("shop.yaml", "[10, 50]", "[10, 50]\n  pods: [20, 50]\n  mirror: {percent: 25}")
+	built := w.build()
+	edges := addons(t, built, mirrorOf+"service/shop-mirror-green")["Dependencies"]
+	if !strings.Contains(edges, "deployment.apps/shop-green-1") || strings.Contains(edges, "deployment.apps/shop-green-2") {
+		t.Errorf("copies do not wait for the first pods alone: %s", edges)
+	}
+	if edges := addons(t, built, mirrorOf+"service/shop-mirror-blue")["Dependencies"]; strings.Contains(edges, "shop-green") {
+		t.Errorf("a Service without pods waits for some: %s", edges)
+	}
+}
+
 // TestMirrorsAreRefused: what cannot be is told with what to write.
 func TestMirrorsAreRefused(t *testing.T) {
 	const steps, headers = "[10, 50]", "\n  headers: {X-Canary: always}\n"

@@ -26,6 +26,8 @@ type mirror struct {
 	held bool
 	// isEnded: they were ended before the first requests came. isRouted: a rule of a route copies them.
 	isEnded, isRouted bool
+	// isUndecided: nobody can tell whether a regular expression and a path of a rule have requests in common.
+	isUndecided bool
 }
 
 // mirrorMatch is of requests that have all of what it names.
@@ -40,22 +42,22 @@ type pathMatch struct {
 	kind, value string
 }
 
-// isEach reports whether a match is of each path.
-func (p pathMatch) isEach() bool {
+// isEveryPath reports whether a match is of every path.
+func (p pathMatch) isEveryPath() bool {
 	return p.kind == "" || p.kind == "prefix" && (p.value == "/" || p.value == "") || p.kind == "regex" && (p.value == ".*" || p.value == "/.*")
 }
 
-// holds reports whether each path of another match is one of it.
-func (p pathMatch) holds(other pathMatch) bool {
-	return p.isEach() || p == other || p.kind == "prefix" && other.kind != "regex" && (p.value == other.value || strings.HasPrefix(other.value, strings.TrimSuffix(p.value, "/")+"/"))
+// contains reports whether every path of another match is one of it.
+func (p pathMatch) contains(other pathMatch) bool {
+	return p.isEveryPath() || p == other || p.kind == "prefix" && other.kind != "regex" && (p.value == other.value || strings.HasPrefix(other.value, strings.TrimSuffix(p.value, "/")+"/"))
 }
 
-// and is the match of both; ok is false where there is none, or nobody can tell.
-func (p pathMatch) and(other pathMatch) (both pathMatch, ok bool) {
-	if other.holds(p) {
+// intersect returns the match of both; ok is false where there is none, or nobody can tell.
+func (p pathMatch) intersect(other pathMatch) (both pathMatch, ok bool) {
+	if other.contains(p) {
 		return p, true
 	}
-	return other, p.holds(other)
+	return other, p.contains(other)
 }
 
 // readMirrorRoute reads a step that begins copies of requests, or ends them.
@@ -136,6 +138,9 @@ func (x *rolloutReading) checkMirror() {
 		x.podsSoak += m.soak
 		x.list(m.node, "steps: setMirrorRoute", "no request is copied: Lehr has an HTTPRoute or a VirtualService copy them, and no rule of one has these requests. Write one, and import again", true)
 	default:
+		if m.isUndecided {
+			x.list(m.node, "steps: setMirrorRoute", "a regular expression and a path of the route may have requests in common, and none of these is copied: write the path of the route", false)
+		}
 		if !m.isEnded {
 			x.list(m.node, "steps: setMirrorRoute", "copies end when the first requests come", false)
 		}
@@ -202,7 +207,7 @@ func (s split) copyGatewayRule(rule, model map[string]any) []map[string]any {
 	made := maps.Clone(rule)
 	filters, _ := rule["filters"].([]any)
 	made["filters"] = append(slices.Clone(filters), map[string]any{"type": "RequestMirror", "requestMirror": copies})
-	return s.mirror.before(rule, made, "matches", gatewayMirrorMatch)
+	return s.mirror.insertBefore(rule, made, "matches", s.mirror.narrowGatewayMatch)
 }
 
 // copyRoute is the routes that come in place of one of a VirtualService, which copy requests.
@@ -215,11 +220,18 @@ func (s split) copyRoute(route, model map[string]any) []map[string]any {
 	if s.mirror.percent < 100 {
 		made["mirrorPercentage"] = map[string]any{"value": s.mirror.percent}
 	}
-	return s.mirror.before(route, made, "match", istioMirrorMatch)
+	return s.mirror.insertBefore(route, made, "match", s.mirror.narrowIstioMatch)
 }
 
-// before is a rule and, before it, one that copies requests, with what they have in common of matches; or that alone.
-func (m *mirror) before(rule, copying map[string]any, key string, narrow func(map[string]any, mirrorMatch) (map[string]any, bool)) []map[string]any {
+// intersect returns the paths that a rule and the mirror both name, and notes where nobody can tell.
+func (m *mirror) intersect(own, asked pathMatch) (both pathMatch, ok bool) {
+	both, ok = own.intersect(asked)
+	m.isUndecided = m.isUndecided || !ok && (own.kind == "regex" || asked.kind == "regex")
+	return both, ok
+}
+
+// insertBefore returns a rule and, before it, one that copies the requests which both match; or the latter alone.
+func (m *mirror) insertBefore(rule, copying map[string]any, key string, narrow func(map[string]any, mirrorMatch) (map[string]any, bool)) []map[string]any {
 	if len(m.matches) == 0 {
 		m.isRouted = true
 		return []map[string]any{copying}
@@ -248,15 +260,15 @@ func (m *mirror) before(rule, copying map[string]any, key string, narrow func(ma
 // kindsOfPaths are those of Gateway API by those of Istio.
 var kindsOfPaths = map[string]string{"exact": "Exact", "prefix": "PathPrefix", "regex": "RegularExpression"}
 
-// gatewayMirrorMatch is a match of Gateway API with what a mirror asks for.
-func gatewayMirrorMatch(match map[string]any, asked mirrorMatch) (map[string]any, bool) {
+// narrowGatewayMatch returns a match of Gateway API with what a mirror asks for; ok is false where no request is copied.
+func (m *mirror) narrowGatewayMatch(match map[string]any, asked mirrorMatch) (map[string]any, bool) {
 	made, own := maps.Clone(match), pathMatch{}
 	for kind, name := range kindsOfPaths {
 		if path := digMap(match, "path"); path != nil && (digText(path, "type") == name || digText(path, "type") == "" && kind == "prefix") {
 			own = pathMatch{kind, digText(path, "value")}
 		}
 	}
-	path, ok := own.and(asked.path)
+	path, ok := m.intersect(own, asked.path)
 	if method := digText(match, "method"); !ok || method != "" && asked.method != "" && method != asked.method {
 		return nil, false
 	}
@@ -272,15 +284,15 @@ func gatewayMirrorMatch(match map[string]any, asked mirrorMatch) (map[string]any
 	return made, true
 }
 
-// istioMirrorMatch is a match of a VirtualService with what a mirror asks for.
-func istioMirrorMatch(match map[string]any, asked mirrorMatch) (map[string]any, bool) {
+// narrowIstioMatch returns a match of a VirtualService with what a mirror asks for; ok is false where no request is copied.
+func (m *mirror) narrowIstioMatch(match map[string]any, asked mirrorMatch) (map[string]any, bool) {
 	made, own := maps.Clone(match), pathMatch{}
 	for kind := range kindsOfPaths {
 		if value := digText(match, "uri", kind); value != "" {
 			own = pathMatch{kind, value}
 		}
 	}
-	path, ok := own.and(asked.path)
+	path, ok := m.intersect(own, asked.path)
 	method := digMap(match, "method")
 	if exact := digText(method, "exact"); !ok || asked.method != "" && method != nil && exact != asked.method {
 		return nil, false

@@ -65,6 +65,24 @@ func TestMirrorMatches(t *testing.T) {
 	}
 }
 
+// TestMirrorOfSomeRules: a rule that no regular expression can be compared with has no copies, which is listed beside what has.
+func TestMirrorOfSomeRules(t *testing.T) {
+	made := mustRead(t, ArgoRollouts(), mirrored(gatewayRouting, `{name: copies, match: [{path: {prefix: /shop/basket}}, {path: {regex: "/s.*"}}]}`, endsCopies)+strings.Replace(httpRoute("HTTPRoute"), "value: /}", "value: /shop}", 1))
+	want(t, string(made.Files["workloads/web.yaml"]), "value: /shop/basket")
+	want(t, listed(made), "a regular expression and a path of the route may have requests in common")
+	made = mustRead(t, ArgoRollouts(), mirrored(gatewayRouting, `{name: copies, match: [{path: {prefix: /shop/basket}}, {path: {prefix: /depot}}]}`, endsCopies)+strings.Replace(httpRoute("HTTPRoute"), "value: /}", "value: /shop}", 1))
+	want(t, listed(made), "!setMirrorRoute")
+}
+
+// TestMirrorWithFewPods: the example of Argo Rollouts, where a part of the pods gets copies before anything else comes.
+func TestMirrorWithFewPods(t *testing.T) {
+	text := strings.Replace(mirrored(gatewayRouting, `{name: copies, percentage: 35, match: [{method: {exact: GET}, path: {prefix: /}}]}`, endsCopies), "      - setMirrorRoute", "      - setCanaryScale: {weight: 25}\n      - setMirrorRoute", 1)
+	made := mustRead(t, ArgoRollouts(), text+httpRoute("HTTPRoute"))
+	data := string(made.Files["workloads/web.yaml"])
+	want(t, data, "parts:\n  - step: candidate\n    pods: 1\n  - step: \"100\"\n    pods: 3", "mirror:\n  active: false")
+	want(t, listed(made), "!setMirrorRoute", "!setCanaryScale")
+}
+
 // TestMirrorsThatAreListed: what has no place is listed, and a share that is none is refused.
 func TestMirrorsThatAreListed(t *testing.T) {
 	const get = "match: [{method: {exact: GET}}]"
