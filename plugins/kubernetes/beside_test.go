@@ -270,8 +270,13 @@ func (b *beside) awaitShare(service, version string, least, most float64) {
 // awaitReplicas waits until a Deployment is there and asks for a number of replicas.
 func (s *served) awaitReplicas(name string, want float64) {
 	s.Helper()
+	s.awaitReplicasIn("shop", name, want)
+}
+
+func (s *served) awaitReplicasIn(namespace, name string, want float64) {
+	s.Helper()
 	s.plane.Wait(fmt.Sprintf("%s to have %v replicas", name, want), func() error {
-		answer, err := s.plane.Ask(http.MethodGet, deployments+"shop/deployments/"+name, "", nil)
+		answer, err := s.plane.Ask(http.MethodGet, deployments+namespace+"/deployments/"+name, "", nil)
 		if err != nil {
 			return err
 		}

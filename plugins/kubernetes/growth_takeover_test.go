@@ -27,7 +27,7 @@ func (r *releasedWorkload) takeOverGrowing() {
 	r.says("rollout status web", "run 1: done") // What it creates waits for nobody.
 	r.awaitSelectors("blue", "web", "web-canary", "web-step-10", "web-step-50")
 	for part, pods := range []float64{1, 1, 2} {
-		r.awaitReplicas(fmt.Sprintf("web-blue-%d", part+1), pods)
+		r.awaitReplicasIn(r.namespace, fmt.Sprintf("web-blue-%d", part+1), pods)
 	}
 	r.remove(r.collection(argoGroup, "rollouts")+"/web", "Orphan")
 	r.remove(r.collection(appsGroup, "replicasets")+"/web-"+hash, "Background")
@@ -39,9 +39,9 @@ func (r *releasedWorkload) takeOverGrowing() {
 	last := "kubernetes/eu/growth/deployment.apps/web-green-3"
 	r.says("why "+last, "the release pauses before this step")
 	r.awaitShare("8", 0.45, 0.55)
-	r.awaitReplicas("web-green-1", 1)
-	r.awaitReplicas("web-green-2", 1)
-	r.awaitReplicas("web-green-3", 0)
+	r.awaitReplicasIn(r.namespace, "web-green-1", 1)
+	r.awaitReplicasIn(r.namespace, "web-green-2", 1)
+	r.awaitReplicasIn(r.namespace, "web-green-3", 0)
 	r.awaitSelectors("blue", "web")
 	if said, err := r.run("override", last, "--check", "pause", "--reason", "looked-at-it"); err != nil {
 		r.Fatalf("%v: %s", err, said)
@@ -51,16 +51,17 @@ func (r *releasedWorkload) takeOverGrowing() {
 	r.checkAnswers()
 	r.checkSwitches(ended(), "green", "web-canary", "web-step-10", "web-step-50", "web")
 	for part := range 3 {
-		r.awaitReplicas(fmt.Sprintf("web-blue-%d", part+1), 0)
+		r.awaitReplicasIn(r.namespace, fmt.Sprintf("web-blue-%d", part+1), 0)
 	}
+	r.says("rollout status web-old", "run 2: done") // Else that is not known to be good, and going back would go further.
 
-	r.release("blue", "9")
+	r.release("blue", "10")
 	r.awaitSelectors("blue", "web-step-10", "web-step-50")
-	r.awaitReplicas("web-blue-2", 1)
+	r.awaitReplicasIn(r.namespace, "web-blue-2", 1)
 	r.says("rollout rollback web --reason it-was-wrong", "")
 	r.awaitSelectors("green", "web", "web-step-10", "web-step-50")
-	r.awaitReplicas("web-blue-2", 0)
-	r.awaitReplicas("web-blue-1", 1)
+	r.awaitReplicasIn(r.namespace, "web-blue-2", 0)
+	r.awaitReplicasIn(r.namespace, "web-blue-1", 1)
 	r.awaitShare("8", 1, 1)
 	r.checkAnswers()
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// withMirror has the page's Rollout send copies of requests, until a person lets the first step begin.
+// withMirror has the page's Rollout send copies of requests once a person lets them begin, until a person lets the first step begin.
 var withMirror = strings.NewReplacer("namespace: shop", "namespace: copies", "shop.example.com", "copies.example.com", "      steps:\n",
-	"      steps:\n        - setMirrorRoute: {name: copies, percentage: 30, match: [{method: {exact: GET}, path: {prefix: /}}]}\n        - pause: {duration: 2s}\n        - pause: {}\n        - setMirrorRoute: {name: copies}\n")
+	"      steps:\n        - pause: {}\n        - setMirrorRoute: {name: copies, percentage: 30, match: [{method: {exact: GET}, path: {prefix: /}}]}\n        - pause: {duration: 2s}\n        - pause: {}\n        - setMirrorRoute: {name: copies}\n")
 
 // takeOverMirror is the story of a Rollout that sends copies of requests: none in the first run; then those of a release have
 // them while a person is asked, none with requests, and what fails by its copies never has a request.
@@ -42,6 +42,7 @@ func (r *releasedWorkload) takeOverMirror() {
 
 	ended := r.plane.Follow(r.services())
 	r.release("green", "8")
+	r.beginCopies("green")
 	r.awaitFirstPause()
 	r.awaitCopies("8", 0.25, 0.35)
 	r.beginRequests()
@@ -54,6 +55,7 @@ func (r *releasedWorkload) takeOverMirror() {
 	r.checkSwitches(ended(), "green", "web-canary", "web-mirror-green", "web-step-10", "web-step-50", "web")
 
 	r.release("blue", "10")
+	r.beginCopies("blue")
 	r.awaitFirstPause()
 	r.beginRequests()
 	r.awaitSelectors("blue", "web-step-10")
@@ -65,6 +67,7 @@ func (r *releasedWorkload) takeOverMirror() {
 
 	ended = r.plane.Follow(r.services())
 	r.release("blue", "9")
+	r.beginCopies("blue")
 	r.awaitCopies("9", 0.25, 0.35)
 	r.says("rollout status web", "run 5: rolled-back", "success-rate")
 	r.awaitCopies("", 0, 0)
@@ -78,12 +81,23 @@ const firstStep = "kubernetes/eu/copies/service/web-step-10"
 // awaitFirstPause waits until the release waits for a person before its first requests.
 func (r *releasedWorkload) awaitFirstPause() {
 	r.Helper()
-	r.says("why "+firstStep, "the release pauses before this step")
+	r.says("why "+firstStep, firstStep+" waits (condition): check pause")
 }
 
 func (r *releasedWorkload) beginRequests() {
 	r.Helper()
 	if said, err := r.run("override", firstStep, "--check", "pause", "--reason", "looked-at-it"); err != nil {
+		r.Fatalf("%v: %s", err, said)
+	}
+}
+
+// beginCopies says once, of the Service of the slot that becomes live, what a person says before there are copies.
+func (r *releasedWorkload) beginCopies(slot string) {
+	r.Helper()
+	service := "kubernetes/eu/copies/service/web-mirror-" + slot
+	r.says("why "+service, service+" waits (condition): check pause")
+	r.awaitCopies("", 0, 0)
+	if said, err := r.run("override", service, "--check", "pause", "--reason", "looked-at-it"); err != nil {
 		r.Fatalf("%v: %s", err, said)
 	}
 }

@@ -112,12 +112,13 @@ func takeOver(t *testing.T, stories map[string]releaseTakeover) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies := &answerCounts{counts: map[string]int{}}
-	metrics := httptest.NewServer(replies)
-	t.Cleanup(metrics.Close)
-	prometheus := startPrometheus(t, p, metrics.Listener.Addr().String())
 	for tool, one := range stories {
 		t.Run(tool, func(t *testing.T) {
+			t.Parallel() // Each waits for most of its time.
+			replies := &answerCounts{counts: map[string]int{}}
+			metrics := httptest.NewServer(replies)
+			t.Cleanup(metrics.Close)
+			prometheus := startPrometheus(t, p, metrics.Listener.Addr().String())
 			r := &releasedWorkload{served: served{ferry: &ferry{T: t, plane: p.For(t), folder: t.TempDir()}, kubelet: kubelet},
 				namespace: one.namespace, slotLabel: one.slotLabel, gate: &releaseGate{},
 				traffic: &traffic{requests: map[int64]map[string]int{}, failures: map[int64]map[string]int{}, images: map[string]map[string]int{}}}
@@ -352,7 +353,7 @@ func (r *releasedWorkload) comparePlan(steps ...string) {
 	}
 }
 
-var incarnationPattern = regexp.MustCompile(`(shop|store|copies)@\d+`)
+var incarnationPattern = regexp.MustCompile(`\S+@\d+`)
 
 // define writes the definition, and waits until it is served.
 func (r *releasedWorkload) define(definition string) {

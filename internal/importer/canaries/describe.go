@@ -19,8 +19,10 @@ import (
 //go:embed workloads.star
 var program []byte
 
-// pause lets the switch of a Service or the pods of a step through once a person says so.
-const pauseCondition = `diff.action == "create" || !diff.changes.exists(c, c.path.contains("spec.selector") || c.path.contains("spec.replicas"))`
+// pauseCondition lets the switch of a Service or the pods of a step through once a person says so. A check that an asset
+// was last enforced with counts for what replaces it, too: without its first part, pods of the last step would wait
+// for a person again when they are scaled down, as the old slot.
+const pauseCondition = `!("pause" in labels) || diff.action == "create" || !diff.changes.exists(c, c.path.contains("spec.selector") || c.path.contains("spec.replicas"))`
 
 // mapping is one of YAML, in the order in which it is written.
 type mapping []any
