@@ -94,10 +94,13 @@ func (s *Server) GetOverview(ctx context.Context, request *apipb.GetOverviewRequ
 	if err != nil {
 		return nil, err
 	}
-	now := s.runtime.Now()
-	filter := store.MattersFilter{EndsAfter: now, EndsBefore: now.Add(ends), Limit: page(request.Limit, usualMatters, mostPage)}
+	now, limit := s.runtime.Now(), page(request.Limit, usualMatters, mostPage)
+	filter := store.MattersFilter{EndsAfter: now, EndsBefore: now.Add(ends), Limit: limit, Service: request.Service}
 	if happened > 0 {
 		filter.Since, filter.Events = now.Add(-happened), page(request.Events, usualEvents, mostEvents)
+	}
+	if request.Environment != "" {
+		filter.Limit = mostPage // What is of other assets is left out afterwards.
 	}
 	standings, err := s.visibleStandings(ctx)
 	if err != nil {
@@ -115,34 +118,65 @@ func (s *Server) GetOverview(ctx context.Context, request *apipb.GetOverviewRequ
 	if err != nil {
 		return nil, err
 	}
-	environments := filter.Limit
-	if request.EveryEnvironment {
-		environments = mostPage
-	}
-	response := &apipb.GetOverviewResponse{}
+	deliveries := s.readDeliveries(ctx, standings, policies)
+	scope := newEnvironmentScope(request.Environment, deliveries)
+	response := &apipb.GetOverviewResponse{Environments: environmentNames(policies)}
 	for _, p := range standings {
-		matters, deliveries := found[p.ID], policies[p.ID].GetDeliveries()
-		if matters == nil && len(deliveries) == 0 {
+		matters, delivered := found[p.ID], deliveries[p.ID]
+		isListed := matters != nil || delivered != nil
+		if scope != nil {
+			isListed = scope.partitions[p.ID]
+		}
+		if request.Service != "" {
+			isListed = isListed && matters != nil && matters.States != nil
+		}
+		if !isListed {
 			continue
 		}
 		overview := &apipb.PartitionOverview{Partition: string(p.ID), MayApprove: authority.May(intent.Approver, p.ID)}
 		if matters != nil {
+			scope.narrow(p.ID, matters, limit)
 			fillOverview(overview, p, matters, policies[p.ID], now)
 			if err := s.overviewRuns(overview, p, matters.Runs, policies[p.ID], authority); err != nil {
 				overview.Problem = err.Error()
 			}
 		}
-		if err := s.overviewDeliveries(ctx, overview, p.Partition, deliveries, environments, request.EveryEnvironment); err != nil {
-			overview.Problem = err.Error()
+		if delivered != nil {
+			environments := limit
+			if request.EveryEnvironment {
+				environments = mostPage
+			}
+			if err := delivered.fill(overview, environments, request); err != nil {
+				overview.Problem = err.Error()
+			}
 		}
 		response.Partitions = append(response.Partitions, overview)
 	}
 	return response, ctx.Err()
 }
 
+// environmentNames lists the environments that policies deliver to.
+func environmentNames(policies map[intent.PartitionID]*intentpb.Policy) (names []string) {
+	for _, policy := range policies {
+		for _, delivery := range policy.GetDeliveries() {
+			for _, e := range delivery.GetEnvironments() {
+				names = append(names, e.GetName())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // fillOverview adds what the store found in a partition.
 func fillOverview(o *apipb.PartitionOverview, p store.Standing, matters *store.Matters, policy *intentpb.Policy, now time.Time) {
 	o.More = matters.More
+	for state, count := range matters.States {
+		if o.States == nil {
+			o.States = map[string]int64{}
+		}
+		o.States[string(state)] = int64(count)
+	}
 	if matters.Problem != nil {
 		o.Problem = matters.Problem.Error()
 	}
@@ -193,49 +227,4 @@ func (s *Server) overviewRuns(o *apipb.PartitionOverview, p store.Standing, runs
 		o.Runs = append(o.Runs, converted)
 	}
 	return nil
-}
-
-// overviewDeliveries adds the environments of a partition's applications that move or wait for people, or all.
-func (s *Server) overviewDeliveries(ctx context.Context, o *apipb.PartitionOverview, p store.Partition, specs []*intentpb.Delivery, limit int, all bool) error {
-	for _, spec := range specs {
-		application, err := s.decided(ctx, p, spec)
-		if err != nil {
-			return err
-		}
-		for at := range application.Places {
-			environment := application.environment(at, application.decision.Outcomes[at])
-			awaited, err := application.awaited(at)
-			if err != nil {
-				return err
-			}
-			isTold := all || environment.Wants != nil && environment.Hold == ""
-			if len(o.Environments) >= limit || len(o.Awaited) >= limit {
-				o.More = o.More || isTold || awaited != nil
-				continue
-			}
-			if isTold {
-				o.Environments = append(o.Environments, environment)
-			}
-			if awaited != nil {
-				o.Awaited = append(o.Awaited, awaited)
-			}
-		}
-	}
-	return nil
-}
-
-// awaited returns the newest version that waits for people's judgement in an environment; nil if there is none. It
-// supersedes the others.
-func (a *deliveredApplication) awaited(at int) (*apipb.VersionExplanation, error) {
-	name := a.Places[at].Spec.GetName()
-	for _, release := range a.next(at) {
-		explained, err := a.explainOne(name, release)
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(explained.Awaits, func(v *apipb.AwaitedVerdict) bool { return v.Environment == name }) {
-			return explained, nil
-		}
-	}
-	return nil, nil
 }

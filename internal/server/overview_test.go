@@ -96,6 +96,42 @@ func TestOverviewIsOfWhatOneMayRead(t *testing.T) {
 	}
 }
 
+// TestOverviewOfAService: what is of assets is of the service's, in the partitions that have it.
+func TestOverviewOfAService(t *testing.T) {
+	w := newWorld(t)
+	w.publish(0, w.with(w.command("web/a", "x"), &intentpb.Group{Service: "web", Instance: "a"}), w.with(w.command("mail", "x"), &intentpb.Group{Service: "mail"}))
+	asks := func(asset intent.AssetID) intent.Report {
+		return intent.Report{
+			Asset: asset, State: intent.StateWaiting, Target: intent.IncarnationID{Partition: "shop", Sequence: 1}, PlanDigest: intent.Digest{1}, Effective: intent.Digest{2},
+			Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval, Reason: "needs approval"}},
+		}
+	}
+	w.report(asks("web/a"))
+	w.report(asks("mail"))
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "a try", ann))
+	for _, asset := range []intent.AssetID{"web/a", "mail"} {
+		w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: asset, Owner: ann, Reason: "racks", Created: time.Now(), Until: time.Now().Add(time.Hour)}))
+	}
+	for service, want := range map[string]string{"web": "shop: web/a web/a map[waiting:1]; ", "mail": "shop: mail mail map[waiting:1]; ", "": "shop: mail web/a mail web/a map[]; ", "w": ""} {
+		overview, err := w.client.Partitions.GetOverview(t.Context(), &apipb.GetOverviewRequest{Service: service})
+		w.must(err)
+		got := ""
+		for _, o := range overview.Partitions {
+			got += o.Partition + ":"
+			for _, request := range o.Requests {
+				got += " " + request.Asset
+			}
+			for _, hold := range o.Holds {
+				got += " " + hold.Asset
+			}
+			got += fmt.Sprintf(" %v; ", o.States)
+		}
+		if got != want {
+			t.Errorf("of service %q it tells\n%s\nwant\n%s", service, got, want)
+		}
+	}
+}
+
 // TestSearchFindsRunsOfWorkflows: by workflow, number, request, reason and who started them, with their state; and
 // workflows that never ran.
 func TestSearchFindsRunsOfWorkflows(t *testing.T) {

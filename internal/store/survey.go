@@ -30,7 +30,13 @@ type MattersFilter struct {
 	Events int
 	// Limit bounds each of the other lists in each partition.
 	Limit int
+	// Service: of assets, only those of this service are listed, and among pushes those of the newest
+	// MostServicePushes of each partition. Empty: all.
+	Service string
 }
+
+// MostServicePushes of a partition are looked through for those of a service.
+const MostServicePushes = 1000
 
 // Matters is what waits for people, is under way, or happened in a partition.
 type Matters struct {
@@ -49,6 +55,8 @@ type Matters struct {
 	// that ended, without their plans; each the newest first.
 	Incarnations []intent.Incarnation
 	Pushes       []PushRecord
+	// States counts the assets of the filter's service by state; without a service it is nil.
+	States map[intent.State]int
 	// More: a list was cut at the limit.
 	More bool
 	// Problem is why something of the partition could not be read, or nil.

@@ -26,8 +26,8 @@ type causeMemory struct {
 	bytes int
 }
 
-// causeKey is a partition as who may see the same sees it.
-type causeKey struct{ viewer, partition string }
+// causeKey is a partition as who may see the same sees it, or a service in it.
+type causeKey struct{ viewer, partition, service string }
 
 type knownCauses struct {
 	explanation *apipb.WhyResponse

@@ -42,7 +42,7 @@ type homeEvents struct {
 }
 
 // showHome is the first page: what needs the viewer, what is wrong, what moves, what happened,
-// and below these the partitions; all of it of one owner, if the address names one.
+// and below these the partitions; all of it of one owner, partition, environment or service, if the address names one.
 func showHome(ctx context.Context, r *reader, at address) (page, error) {
 	server, err := r.readServer(ctx)
 	if err != nil {
@@ -58,21 +58,21 @@ func showHome(ctx context.Context, r *reader, at address) (page, error) {
 		if err != nil {
 			return page{}, err
 		}
-		overviews, err := r.readOverviews(ctx, happenedWithin)
+		choice := readHomeChoice(at)
+		overviews, environments, err := r.readOverviews(ctx, happenedWithin, choice)
 		if err != nil {
 			return page{}, err
 		}
-		owner := at.query.Get("owner")
-		shown := response.Partitions
-		if owner != "" {
-			shown = slices.DeleteFunc(slices.Clone(shown), func(p *apipb.Partition) bool { return p.Owner != owner })
-		}
+		choice.offer(response.Partitions, environments)
+		shown := choice.choose(response.Partitions, overviews)
 		views := listInboxes(shown, overviews)
-		pageData.Parts = append(pageData.Parts, makePart("owner", "home-owner", owner),
-			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, shown),
-			makePart("moves", "home-moves", listMoves(views, shown)), makePart("happened", "home-happened", listEvents(shown, overviews)))
+		pageData.Parts = append(pageData.Parts, makePart("choice", "home-choice", choice),
+			makePart("needs", "home-needs", listNeeds(views, person)), r.readWrong(ctx, shown, overviews, choice),
+			makePart("moves", "home-moves", listMoves(views, shown, overviews, choice)), makePart("happened", "home-happened", listEvents(shown, overviews)),
+			r.partitionsPart(shown, choice.IsMade()))
+	} else {
+		pageData.Parts = append(pageData.Parts, r.partitionsPart(nil, false))
 	}
-	pageData.Parts = append(pageData.Parts, r.partitionsPart(response.Partitions, at))
 	return pageData, nil
 }
 
@@ -118,12 +118,16 @@ func listNeeds(views []inboxView, person *apipb.WhoAmIResponse) homeNeeds {
 }
 
 // listMoves returns the pushes, rollouts and deliveries that are under way.
-func listMoves(views []inboxView, partitions []*apipb.Partition) []homeRow {
+func listMoves(views []inboxView, partitions []*apipb.Partition, overviews map[string]*apipb.PartitionOverview, choice homeChoice) []homeRow {
 	var rows []homeRow
 	for _, p := range partitions {
-		if n := p.States["pushing"]; n > 0 {
+		if n, ok := choice.countInState(p, overviews[p.Id], "pushing"); ok && n > 0 {
 			at := address{kind: "partition", partition: p.Id}
-			rows = append(rows, homeRow{Partition: p.Id, What: "pushes", Text: count(n, "asset") + " being pushed", Link: at.withValue("state", "pushing")})
+			row := homeRow{Partition: p.Id, What: "pushes", Text: count(n, "asset") + " being pushed", Link: at.withValue("state", "pushing")}
+			if choice.Service != "" {
+				row.Link = link(p.Id, "group", choice.Service)
+			}
+			rows = append(rows, row)
 		}
 	}
 	for _, view := range views {

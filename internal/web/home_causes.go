@@ -79,11 +79,14 @@ type toldCauses struct {
 	causes    []*apipb.Cause
 }
 
-// readWrong reads the root causes of the partitions in trouble, and counts what holds up several of them once. A
-// partition that cannot be read hides no other.
-func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) part {
+// readWrong reads the root causes of the partitions in trouble, or of the chosen service in them, and counts what holds
+// up several of them once. A partition that cannot be read hides no other.
+func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition, overviews map[string]*apipb.PartitionOverview, choice homeChoice) part {
 	trouble := func(p *apipb.Partition) int64 {
 		n := p.States["waiting"]
+		if choice.Service != "" {
+			n = overviews[p.Id].GetStates()["waiting"]
+		}
 		if p.Stop != nil || p.BlockedBy != nil || r.problem(p.Id) != "" {
 			n += 1 << 40 // All of it is in trouble.
 		}
@@ -98,7 +101,7 @@ func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) p
 	group.SetLimit(causesAtOnce)
 	for i, p := range read {
 		group.Go(func() error {
-			explanations[i], failed[i] = r.recallCauses(ctx, p)
+			explanations[i], failed[i] = r.recallCauses(ctx, p, choice.Service)
 			return nil
 		})
 	}
@@ -118,16 +121,21 @@ func (r *reader) readWrong(ctx context.Context, partitions []*apipb.Partition) p
 	return makePart("wrong", "home-wrong", view)
 }
 
-// recallCauses reads the root causes of a partition, unless a page that is loaded knows them of one before.
-func (r *reader) recallCauses(ctx context.Context, p *apipb.Partition) (*apipb.WhyResponse, error) {
-	if r.memory == nil {
-		return r.readCausesAmong(ctx, p.Id, aboutPartition, "")
+// recallCauses reads the root causes of a partition, or of a service in it, unless a page that is loaded knows them of
+// one before.
+func (r *reader) recallCauses(ctx context.Context, p *apipb.Partition, service string) (*apipb.WhyResponse, error) {
+	subject := aboutPartition
+	if service != "" {
+		subject = aboutGroup
 	}
-	key, moment, now := causeKey{r.viewer.Key, p.Id}, momentOf(p, r.problem(p.Id)), time.Now()
+	if r.memory == nil {
+		return r.readCausesAmong(ctx, p.Id, subject, service)
+	}
+	key, moment, now := causeKey{r.viewer.Key, p.Id, service}, momentOf(p, r.problem(p.Id)), time.Now()
 	if known, ok := r.memory.recall(key, moment, now); ok {
 		return known, nil
 	}
-	explanation, err := r.readWhy(ctx, p.Id, aboutPartition, "")
+	explanation, err := r.readWhy(ctx, p.Id, subject, service)
 	if err == nil {
 		r.memory.keep(key, moment, explanation, now)
 	}

@@ -92,10 +92,72 @@ func TestHomeOfOneOwner(t *testing.T) {
 	w := newWorld(t)
 	w.three()
 	w.shows("/", `id="row:shop"`, "shop@1")
-	text := w.shows("/?owner="+url.QueryEscape("nobody <b>"), "Only what is of")
+	text := w.shows("/?owner="+url.QueryEscape("nobody <b>"), "Only what is of", "No partition has all of that")
 	if strings.Contains(text, `id="row:shop"`) || strings.Contains(text, "shop@1") || strings.Contains(text, "nobody <b>") {
 		t.Errorf("what is of others is shown: %s", words(text))
 	}
+}
+
+// TestHomeOfOneService: needs, causes, moves and events are those of the assets of the service, in the partitions that have it.
+func TestHomeOfOneService(t *testing.T) {
+	w := newWorld(t)
+	w.two()
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "a try", ann))
+	destroys := waits("pay/1", intent.WaitApproval, "it destroys a ledger")
+	destroys.PlanDigest, destroys.Effective = intent.Digest{1}, intent.Digest{2}
+	w.report(destroys, intent.Report{Asset: "a/web", State: intent.StatePushing, Target: w.head()})
+	text := words(w.shows("/", `id="row:theatre"`, `name="service"`))
+	for _, want := range []string{"approval pay/1", "moving racks", "1 asset being pushed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("home does not say %q: %s", want, text)
+		}
+	}
+	for service, c := range map[string]struct{ has, lacks []string }{
+		"pay":   {[]string{"service pay : 1 partition.", "approval pay/1"}, []string{"moving racks", "being pushed"}},
+		"shop":  {[]string{"service shop : 1 partition.", "moving racks", "1 asset being pushed"}, []string{"approval pay/1"}},
+		"stage": {[]string{"service stage : 0 partitions.", "No partition has all of that", "Nothing is in the way of anything"}, []string{"pay/1", "moving racks", "shop@"}},
+	} {
+		page := w.shows("/?service=" + service)
+		text := words(page)
+		if strings.Contains(page, `id="row:theatre"`) {
+			t.Errorf("%s is not in theatre", service)
+		}
+		for _, want := range c.has {
+			if !strings.Contains(text, want) {
+				t.Errorf("home of %s does not say %q: %s", service, want, text)
+			}
+		}
+		for _, lack := range c.lacks {
+			if strings.Contains(text, lack) {
+				t.Errorf("home of %s says %q: %s", service, lack, text)
+			}
+		}
+	}
+	w.shows("/?service=shop", `href="partition/shop/group/shop"`)
+	w.shows("/?partition=theatre", `id="row:theatre"`, "Nothing waits for you")
+}
+
+// TestHomeOfOneEnvironment: needs and events are those of the environment and of its assets, in the partitions that have it.
+func TestHomeOfOneEnvironment(t *testing.T) {
+	w := newWorld(t)
+	w.deliver()
+	w.must(w.store.AddPartition(t.Context(), "theatre", "/theatre/lehr.yaml", "a try", ann))
+	w.must(w.store.SetHold(t.Context(), "shop", intent.Hold{Asset: "web/test", Owner: ann, Reason: "racks", Created: time.Now(), Until: time.Now().Add(time.Hour)}))
+	text := words(w.shows("/", `<option value="production">`, `id="row:theatre"`))
+	for _, want := range []string{"1.1.0 of web in production", "held by ann: racks"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("home does not say %q: %s", want, text)
+		}
+	}
+	page := w.shows("/?environment=production", `<option value="production" selected>`, "1.1.0 of web in production", "environment <strong>")
+	if strings.Contains(page, "racks") || strings.Contains(page, `id="row:theatre"`) {
+		t.Errorf("home of production has what is of test: %s", words(page))
+	}
+	page = w.shows("/?environment=test", "held by ann: racks")
+	if strings.Contains(page, "1.1.0 of web in production") {
+		t.Errorf("home of test has what is of production: %s", words(page))
+	}
+	w.shows("/?environment=moon", "No partition has all of that")
 }
 
 // TestInboxHasDeliveries: a version that waits for a person's word is in the inbox and on the

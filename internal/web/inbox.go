@@ -84,7 +84,7 @@ func showInbox(ctx context.Context, r *reader) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	overviews, err := r.readOverviews(ctx, 0)
+	overviews, _, err := r.readOverviews(ctx, 0, homeChoice{})
 	if err != nil {
 		return page{}, err
 	}
@@ -103,19 +103,21 @@ func showInbox(ctx context.Context, r *reader) (page, error) {
 	return pageData, nil
 }
 
-// readOverviews reads what waits, moves and happened within a time (0: nothing of it) in all partitions, by partition.
-func (r *reader) readOverviews(ctx context.Context, happened time.Duration) (map[string]*apipb.PartitionOverview, error) {
+// readOverviews reads what waits, moves and happened within a time (0: nothing of it) in all partitions, by partition,
+// or of the environment and the service of a choice; and which environments there are.
+func (r *reader) readOverviews(ctx context.Context, happened time.Duration, choice homeChoice) (map[string]*apipb.PartitionOverview, []string, error) {
 	response, err := r.Partitions.GetOverview(ctx, &apipb.GetOverviewRequest{
 		EndsWithin: durationpb.New(endsSoon), HappenedWithin: durationpb.New(happened), Limit: inboxShown,
+		Environment: choice.Environment, Service: choice.Service,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	overviews := map[string]*apipb.PartitionOverview{}
 	for _, overview := range response.Partitions {
 		overviews[overview.Partition] = overview
 	}
-	return overviews, nil
+	return overviews, response.Environments, nil
 }
 
 // listInboxes are what waits and moves in each partition.

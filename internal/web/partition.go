@@ -93,37 +93,23 @@ func serverPart(r *reader, server *apipb.GetServerResponse) part {
 	}{server, everywhere, r.command("", "resume", "--reason", "WHY"), r.command("", "stop", "--reason", "WHY"), newActButton("", name, "")})
 }
 
-// partitionsPart lists the partitions: all, or those of one owner.
-func (r *reader) partitionsPart(partitions []*apipb.Partition, at address) part {
-	owner := at.query.Get("owner")
+// partitionsPart lists partitions: all, or those that were chosen.
+func (r *reader) partitionsPart(partitions []*apipb.Partition, isChosen bool) part {
 	var rows []part
-	var owners []string
 	for _, p := range partitions {
-		if p.Owner != "" && !slices.Contains(owners, p.Owner) {
-			owners = append(owners, p.Owner)
-		}
-		if owner == "" || p.Owner == owner {
-			rows = append(rows, makeRow(p.Id, "partition-row", r.view(p)))
-		}
+		rows = append(rows, makeRow(p.Id, "partition-row", r.view(p)))
 	}
-	slices.Sort(owners)
-	data := partitionsView{Count: len(rows), Add: newActButton("", "partition-add", ""), Adding: r.command("", "partition", "add", "lehr.yaml"), All: home, IsFiltered: owner != ""}
-	for _, name := range owners {
-		data.Owners = append(data.Owners, option{Value: name, Text: name, Selected: name == owner})
-	}
+	data := partitionsView{Count: len(rows), IsChosen: isChosen, Add: newActButton("", "partition-add", ""), Adding: r.command("", "partition", "add", "lehr.yaml")}
 	return makeList("partitions", "partitions", data, rows)
 }
 
 // partitionsView is what stands around the list of partitions.
 type partitionsView struct {
-	Count int
+	Count    int
+	IsChosen bool
 	// Add leads to the form that adds one, and Adding is the command for it.
 	Add    actButton
 	Adding string
-	// Owners that can be chosen, and All the address without a choice.
-	Owners     []option
-	All        string
-	IsFiltered bool
 }
 
 // showPartition is a page of a partition's assets below how it is.

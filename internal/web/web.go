@@ -254,7 +254,7 @@ func (s *Site) load(ctx context.Context, at address, r *reader) (page, error) {
 var queries = map[string][]string{
 	"partition": {"prefix", "state", "filter", "after"}, "causes": {"from", "group"}, "groups": {"after"}, "group": {"state", "after", "from"},
 	"asset": {"at", "diff"}, "provenance": {"field"}, "graph": {"view"}, "timeline": {"before"}, "incarnations": {"before"}, "incarnation": {"after", "from"}, "candidate": {"after", "plan"}, "orphans": {"after"},
-	"": {"owner"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"}, boardKind: {"environment", "owner", "from"},
+	"": {"owner", "partition", "environment", "service"}, searchKind: {"q", "kind", "partition"}, calendarKind: {"view", "from"}, commitKind: {"revision"}, boardKind: {"environment", "owner", "from"},
 	auditKind: {"partition", "actor", "subject", "verb", "since", "before", "verify"}, accessKind: {"name", "groups", "role", "partition"},
 	"workflows": {"workflow", "before"}, workflowRunKind: {"before"},
 	"rollouts": {"from"}, "rollout": {"run", "forecast"}, "runs": {"before"},

@@ -131,6 +131,9 @@ func (s *Store) JudgeLess(bytes int64) { s.mostJudged = bytes }
 // Statements of groups, for tests of how they are carried out.
 const (
 	ServicesAfter  = servicesAfter
+	SurveyService  = surveyService
+	SurveyAsking   = surveyAsking
+	ServicePushes  = surveyServicePushes
 	CountGroups    = countGroups
 	CountInstance  = countInstance
 	CountUnseen    = countUnseen

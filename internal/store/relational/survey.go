@@ -23,15 +23,15 @@ const (
 		JOIN member m ON m.partition = p.id AND m.asset = $1 AND m.from_seq <= p.head AND m.to_seq > p.head
 		JOIN body b ON b.digest = m.digest WHERE p.registered = 1`
 
-	surveyAsking   = "SELECT p.id, r.record FROM partitions p JOIN report r ON r.partition = p.id AND r.asks = 1 WHERE p.registered = 1 ORDER BY p.id, r.asset"
+	surveyAsking   = "SELECT p.id, r.record FROM partitions p JOIN report r ON r.partition = p.id AND r.asks = 1 WHERE p.registered = 1 AND ($1 = '' OR r.service = $1) ORDER BY p.id, r.asset"
 	surveyRollouts = "SELECT p.id, r.record FROM partitions p JOIN rollout r ON r.partition = p.id AND r.open = 1 WHERE p.registered = 1 ORDER BY p.id, r.name, r.run DESC"
 	surveyRuns     = `SELECT p.id, r.record FROM partitions p JOIN workflow_run r ON r.partition = p.id
 		AND r.number IN (SELECT n.number FROM workflow_run n WHERE n.partition = p.id AND n.open = 1 ORDER BY n.number DESC LIMIT $1 + 0)
 		WHERE p.registered = 1 ORDER BY p.id, r.number DESC`
 	endBetween         = " WHERE ends > 0 AND ends > $1 AND ends < $2 AND partition IN (SELECT id FROM partitions WHERE registered = 1) "
-	surveyPins         = "SELECT " + pinColumns + ", partition FROM pin" + endBetween + "AND pin_rank = $3 ORDER BY partition, asset"
-	surveyHolds        = "SELECT " + holdColumns + ", partition FROM hold" + endBetween + "ORDER BY partition, asset"
-	surveyOverrides    = "SELECT " + overrideColumns + ", partition FROM override" + endBetween + "ORDER BY partition, asset, kind"
+	surveyPins         = "SELECT " + pinColumns + ", partition FROM pin" + endBetween + "AND pin_rank = $4 AND ($3 = '' OR EXISTS (SELECT 1 FROM report g WHERE g.partition = pin.partition AND g.asset = pin.asset AND g.service = $3)) ORDER BY partition, asset"
+	surveyHolds        = "SELECT " + holdColumns + ", partition FROM hold" + endBetween + "AND ($3 = '' OR EXISTS (SELECT 1 FROM report g WHERE g.partition = hold.partition AND g.asset = hold.asset AND g.service = $3)) ORDER BY partition, asset"
+	surveyOverrides    = "SELECT " + overrideColumns + ", partition FROM override" + endBetween + "AND ($3 = '' OR EXISTS (SELECT 1 FROM report g WHERE g.partition = override.partition AND g.asset = override.asset AND g.service = $3)) ORDER BY partition, asset, kind"
 	surveyIncarnations = `SELECT p.id, i.record FROM partitions p JOIN incarnation i ON i.partition = p.id
 		AND i.seq IN (SELECT n.seq FROM incarnation n WHERE n.partition = p.id ORDER BY n.seq DESC LIMIT $2 + 0)
 		WHERE p.registered = 1 AND i.created >= $1 ORDER BY p.id, i.seq DESC`
@@ -39,6 +39,14 @@ const (
 		SELECT x.number FROM partitions p JOIN push x ON x.partition = p.id
 			AND x.number IN (SELECT n.number FROM push n WHERE n.partition = p.id AND n.open = 0 ORDER BY n.number DESC LIMIT $2 + 0)
 		WHERE p.registered = 1) ORDER BY number DESC`
+	surveyServicePushes = "SELECT " + openColumns + `, partition FROM push WHERE ended >= $1 AND number IN (
+		SELECT x.number FROM partitions p JOIN push x ON x.partition = p.id
+			AND x.number IN (SELECT n.number FROM push n WHERE n.partition = p.id AND n.open = 0 ORDER BY n.number DESC LIMIT $3 + 0)
+		WHERE p.registered = 1 AND EXISTS (SELECT 1 FROM report s WHERE s.partition = p.id AND s.service <> '' AND s.service = $2)
+			AND EXISTS (SELECT 1 FROM report g WHERE g.partition = x.partition AND g.asset = x.asset AND g.service = $2)) ORDER BY number DESC`
+	// By partition first: SQLite would go through the whole index, for it knows nothing of how many services there are.
+	surveyService = `SELECT p.id, r.state, count(*) FROM partitions p CROSS JOIN report r
+		WHERE p.registered = 1 AND r.partition = p.id AND r.service <> '' AND r.service = $1 GROUP BY p.id, r.state`
 )
 
 // SurveyStandings implements store.Surveys, in one view.
@@ -159,7 +167,7 @@ func (s *Store) SurveyMatters(ctx context.Context, filter store.MattersFilter) (
 	survey := mattersSurvey{filter: filter}
 	err := s.read(ctx, "reading what matters in the partitions", func(q querier) error {
 		survey.querier, survey.found = q, map[intent.PartitionID]*store.Matters{}
-		for _, read := range []func() error{survey.asking, survey.rollouts, survey.runs, survey.pins, survey.holds, survey.overrides, survey.incarnations, survey.pushes} {
+		for _, read := range []func() error{survey.service, survey.asking, survey.rollouts, survey.runs, survey.pins, survey.holds, survey.overrides, survey.incarnations, survey.pushes} {
 			if err := read(); err != nil {
 				return err
 			}
@@ -203,13 +211,34 @@ func appendWithin[Item any](m *mattersSurvey, id intent.PartitionID, list func(*
 	return nil
 }
 
-// between returns the bounds of the ends of brakes.
+// between returns the bounds of the ends of brakes, and the service.
 func (m *mattersSurvey) between() []any {
-	return []any{stamp(m.filter.EndsAfter), stamp(m.filter.EndsBefore)}
+	return []any{stamp(m.filter.EndsAfter), stamp(m.filter.EndsBefore), m.filter.Service}
+}
+
+// service counts the assets of the service by partition and state.
+func (m *mattersSurvey) service() error {
+	if m.filter.Service == "" {
+		return nil
+	}
+	return m.queryEach(surveyService, []any{m.filter.Service}, func(row scanner) error {
+		var id intent.PartitionID
+		var state intent.State
+		var count int
+		if err := row.Scan(&id, &state, &count); err != nil {
+			return err
+		}
+		matters := m.matters(id)
+		if matters.States == nil {
+			matters.States = map[intent.State]int{}
+		}
+		matters.States[state] += count
+		return nil
+	})
 }
 
 func (m *mattersSurvey) asking() error {
-	return surveyRecords(m, surveyAsking, nil, "report", func(id intent.PartitionID, report intent.Report, damage error) error {
+	return surveyRecords(m, surveyAsking, []any{m.filter.Service}, "report", func(id intent.PartitionID, report intent.Report, damage error) error {
 		return appendWithin(m, id, func(x *store.Matters) *[]intent.Report { return &x.Asking }, report, damage)
 	})
 }
@@ -266,10 +295,17 @@ func (m *mattersSurvey) pushes() error {
 	if m.filter.Events <= 0 {
 		return nil
 	}
-	return m.queryEach(surveyPushes, m.events(), func(row scanner) error {
+	text, arguments, counts := surveyPushes, m.events(), map[intent.PartitionID]int{}
+	if m.filter.Service != "" {
+		text, arguments = surveyServicePushes, []any{stamp(m.filter.Since), m.filter.Service, store.MostServicePushes}
+	}
+	return m.queryEach(text, arguments, func(row scanner) error {
 		var id intent.PartitionID
 		push, err := scanPush(behind{row, &id}, "")
 		push.Target.Partition = id
+		if counts[id]++; counts[id] > m.filter.Events {
+			return err
+		}
 		return appendWithin(m, id, func(x *store.Matters) *[]store.PushRecord { return &x.Pushes }, push, err)
 	})
 }

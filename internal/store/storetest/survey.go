@@ -15,6 +15,7 @@ import (
 func testSurveys(t *testing.T, open func(t *testing.T) store.All) {
 	t.Run("Standings", func(t *testing.T) { surveyedStandings(newSurveyed(t, open)) })
 	t.Run("Matters", func(t *testing.T) { surveyedMatters(newSurveyed(t, open)) })
+	t.Run("Service", func(t *testing.T) { surveyedService(newSurveyed(t, open)) })
 	t.Run("Search", func(t *testing.T) { surveyedSearch(newSurveyed(t, open)) })
 	t.Run("Fields", func(t *testing.T) { surveyedFields(newSurveyed(t, open)) })
 }
@@ -148,6 +149,67 @@ func surveyedMatters(w *world) {
 	filter.EndsBefore = noon
 	if got := describeMatters(filter); got != "shop: asks a run drain#2 shop@2 more\ntheatre: theatre@1" {
 		t.Errorf("the newest is\n%s", got)
+	}
+}
+
+// surveyedService: of assets, only those of the service matter, and its partitions are those that count some.
+func surveyedService(w *world) {
+	t, ctx := w.t, w.t.Context()
+	w.publish(member("a", "till", "eu"), member("b", "cart", ""), member("d", "till", ""), member("e", "till", "eu"), member("f", "cart", ""), member("g", "till", "eu"))
+	head := w.partition(shop).Head
+	w.must(w.SaveReports(ctx, w.lease, []intent.Report{
+		{Asset: "a", State: intent.StateWaiting, Target: head, Waiting: []intent.WaitingOn{{Kind: intent.WaitApproval}}},
+		{Asset: "b", State: intent.StateWaiting, Target: head, Waiting: []intent.WaitingOn{{Kind: intent.WaitRejected}}},
+		{Asset: "d", State: intent.StateInSync, Target: head},
+		{Asset: "e", State: intent.StateInSync, Target: head},
+		{Asset: "f", State: intent.StateInSync, Target: head},
+		{Asset: "g", State: intent.StatePushing, Target: head},
+	}))
+	_, err := w.SetPin(ctx, intent.Pin{Asset: "b", Incarnation: head, Rank: intent.RankPerson, Holder: alice, Reason: "trial", Created: noon, Until: noon.Add(time.Hour)})
+	w.must(err)
+	for _, asset := range []string{"e", "f", "g"} {
+		w.admitted(w.admission("p/"+asset, asset, head))
+		w.closePush("p/"+asset, "pushed")
+	}
+	filter := store.MattersFilter{EndsAfter: noon.Add(-24 * time.Hour), EndsBefore: noon.Add(24 * time.Hour), Since: time.Unix(0, 0), Events: 10, Limit: 10, Service: "till"}
+	found, err := w.SurveyMatters(ctx, filter)
+	w.must(err)
+	m := found[shop]
+	if m == nil {
+		t.Fatal("nothing is told of the partition that the service is in")
+	}
+	if diff := cmp.Diff(map[intent.State]int{intent.StateWaiting: 1, intent.StateInSync: 2, intent.StatePushing: 1}, m.States); diff != "" || found[theatre] != nil && found[theatre].States != nil {
+		t.Errorf("assets of the service: %s", diff)
+	}
+	told := ""
+	for _, report := range m.Asking {
+		told += " asks " + string(report.Asset)
+	}
+	for _, hold := range m.Holds {
+		told += " hold " + string(hold.Asset)
+	}
+	for _, pin := range m.Pins {
+		told += " pin " + string(pin.Asset)
+	}
+	for _, push := range m.Pushes {
+		told += " push " + string(push.Asset)
+	}
+	if told != " asks a hold a hold d pin a push g push e" {
+		t.Errorf("of the service it tells%s", told)
+	}
+	filter.Events = 1
+	found, err = w.SurveyMatters(ctx, filter)
+	w.must(err)
+	if pushes := found[shop].Pushes; len(pushes) != 1 || pushes[0].Asset != "g" {
+		t.Errorf("the newest push of the service is %v", pushes)
+	}
+	filter.Service = "carts"
+	found, err = w.SurveyMatters(ctx, filter)
+	w.must(err)
+	for id, m := range found {
+		if m.States != nil || len(m.Asking)+len(m.Holds)+len(m.Pins)+len(m.Pushes) > 0 {
+			t.Errorf("a service that is nowhere has something in %s: %+v", id, m)
+		}
 	}
 }
 

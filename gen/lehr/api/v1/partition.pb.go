@@ -1448,8 +1448,14 @@ type GetOverviewRequest struct {
 	Limit int32 `protobuf:"varint,4,opt,name=limit" json:"limit,omitempty"`
 	// All environments are told, up to 1000 of each partition whatever the limit, with what is asked of people there.
 	EveryEnvironment bool `protobuf:"varint,5,opt,name=every_environment,json=everyEnvironment" json:"every_environment,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Only the partitions that have assets of this service, by their Group addons. Of these, approvals, pins, holds,
+	// overrides and pushes are told of its assets alone; of pushes, the newest 1000 of a partition are looked through.
+	Service string `protobuf:"bytes,6,opt,name=service" json:"service,omitempty"`
+	// Only the partitions that deliver to an environment of this name, or that have its assets. Of these, environments
+	// and versions are told of that one alone, and approvals, pins, holds, overrides and pushes of its assets.
+	Environment   string `protobuf:"bytes,7,opt,name=environment" json:"environment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetOverviewRequest) Reset() {
@@ -1517,10 +1523,26 @@ func (x *GetOverviewRequest) GetEveryEnvironment() bool {
 	return false
 }
 
+func (x *GetOverviewRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *GetOverviewRequest) GetEnvironment() string {
+	if x != nil {
+		return x.Environment
+	}
+	return ""
+}
+
 type GetOverviewResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Partitions of which there is anything to tell.
-	Partitions    []*PartitionOverview `protobuf:"bytes,1,rep,name=partitions" json:"partitions,omitempty"`
+	// Partitions of which there is anything to tell; all that a service or an environment of the request is in.
+	Partitions []*PartitionOverview `protobuf:"bytes,1,rep,name=partitions" json:"partitions,omitempty"`
+	// Names of the environments of all partitions that the caller may read, sorted.
+	Environments  []string `protobuf:"bytes,2,rep,name=environments" json:"environments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1562,6 +1584,13 @@ func (x *GetOverviewResponse) GetPartitions() []*PartitionOverview {
 	return nil
 }
 
+func (x *GetOverviewResponse) GetEnvironments() []string {
+	if x != nil {
+		return x.Environments
+	}
+	return nil
+}
+
 // PartitionOverview is what of a partition waits for people, is under way, or happened.
 type PartitionOverview struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1589,7 +1618,9 @@ type PartitionOverview struct {
 	// The newest that ended, without their plans.
 	Pushes []*Push `protobuf:"bytes,13,rep,name=pushes" json:"pushes,omitempty"`
 	// Runs of workflows that go on, the newest first, as ListWorkflowRuns tells them.
-	Runs          []*WorkflowRun `protobuf:"bytes,14,rep,name=runs" json:"runs,omitempty"`
+	Runs []*WorkflowRun `protobuf:"bytes,14,rep,name=runs" json:"runs,omitempty"`
+	// Assets of the request's service by state, as they were last reported; without a service: none.
+	States        map[string]int64 `protobuf:"bytes,15,rep,name=states" json:"states,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1718,6 +1749,13 @@ func (x *PartitionOverview) GetPushes() []*Push {
 func (x *PartitionOverview) GetRuns() []*WorkflowRun {
 	if x != nil {
 		return x.Runs
+	}
+	return nil
+}
+
+func (x *PartitionOverview) GetStates() map[string]int64 {
+	if x != nil {
+		return x.States
 	}
 	return nil
 }
@@ -2175,18 +2213,21 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	" \x03(\tR\awaiting\x12\x16\n" +
 	"\x06queued\x18\v \x03(\tR\x06queued\x12!\n" +
 	"\fqueued_count\x18\f \x01(\x03R\vqueuedCount\x12\x18\n" +
-	"\auntried\x18\r \x03(\tR\auntried\"\xef\x01\n" +
+	"\auntried\x18\r \x03(\tR\auntried\"\xab\x02\n" +
 	"\x12GetOverviewRequest\x12:\n" +
 	"\vends_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"endsWithin\x12B\n" +
 	"\x0fhappened_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ehappenedWithin\x12\x16\n" +
 	"\x06events\x18\x03 \x01(\x05R\x06events\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12+\n" +
-	"\x11every_environment\x18\x05 \x01(\bR\x10everyEnvironment\"U\n" +
+	"\x11every_environment\x18\x05 \x01(\bR\x10everyEnvironment\x12\x18\n" +
+	"\aservice\x18\x06 \x01(\tR\aservice\x12 \n" +
+	"\venvironment\x18\a \x01(\tR\venvironment\"y\n" +
 	"\x13GetOverviewResponse\x12>\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\v2\x1e.lehr.api.v1.PartitionOverviewR\n" +
-	"partitions\"\x89\x05\n" +
+	"partitions\x12\"\n" +
+	"\fenvironments\x18\x02 \x03(\tR\fenvironments\"\x88\x06\n" +
 	"\x11PartitionOverview\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x12\n" +
@@ -2203,7 +2244,11 @@ const file_lehr_api_v1_partition_proto_rawDesc = "" +
 	"\toverrides\x18\v \x03(\v2\x15.lehr.api.v1.OverrideR\toverrides\x12<\n" +
 	"\fincarnations\x18\f \x03(\v2\x18.lehr.api.v1.IncarnationR\fincarnations\x12)\n" +
 	"\x06pushes\x18\r \x03(\v2\x11.lehr.api.v1.PushR\x06pushes\x12,\n" +
-	"\x04runs\x18\x0e \x03(\v2\x18.lehr.api.v1.WorkflowRunR\x04runs\"W\n" +
+	"\x04runs\x18\x0e \x03(\v2\x18.lehr.api.v1.WorkflowRunR\x04runs\x12B\n" +
+	"\x06states\x18\x0f \x03(\v2*.lehr.api.v1.PartitionOverview.StatesEntryR\x06states\x1a9\n" +
+	"\vStatesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"W\n" +
 	"\rSearchRequest\x12\x14\n" +
 	"\x05query\x18\x01 \x01(\tR\x05query\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
@@ -2255,7 +2300,7 @@ func file_lehr_api_v1_partition_proto_rawDescGZIP() []byte {
 	return file_lehr_api_v1_partition_proto_rawDescData
 }
 
-var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_lehr_api_v1_partition_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*Partition)(nil),                // 0: lehr.api.v1.Partition
 	(*ListWindowsRequest)(nil),       // 1: lehr.api.v1.ListWindowsRequest
@@ -2286,89 +2331,91 @@ var file_lehr_api_v1_partition_proto_goTypes = []any{
 	(*SearchHit)(nil),                // 26: lehr.api.v1.SearchHit
 	(*SearchProblem)(nil),            // 27: lehr.api.v1.SearchProblem
 	nil,                              // 28: lehr.api.v1.Partition.StatesEntry
-	(*SourceRevision)(nil),           // 29: lehr.api.v1.SourceRevision
-	(*Stop)(nil),                     // 30: lehr.api.v1.Stop
-	(*timestamppb.Timestamp)(nil),    // 31: google.protobuf.Timestamp
-	(*Candidate)(nil),                // 32: lehr.api.v1.Candidate
-	(*Finding)(nil),                  // 33: lehr.api.v1.Finding
-	(*durationpb.Duration)(nil),      // 34: google.protobuf.Duration
-	(*ApprovalRequest)(nil),          // 35: lehr.api.v1.ApprovalRequest
-	(*Rollout)(nil),                  // 36: lehr.api.v1.Rollout
-	(*DeliveredEnvironment)(nil),     // 37: lehr.api.v1.DeliveredEnvironment
-	(*VersionExplanation)(nil),       // 38: lehr.api.v1.VersionExplanation
-	(*Hold)(nil),                     // 39: lehr.api.v1.Hold
-	(*Pin)(nil),                      // 40: lehr.api.v1.Pin
-	(*Override)(nil),                 // 41: lehr.api.v1.Override
-	(*Incarnation)(nil),              // 42: lehr.api.v1.Incarnation
-	(*Push)(nil),                     // 43: lehr.api.v1.Push
-	(*WorkflowRun)(nil),              // 44: lehr.api.v1.WorkflowRun
-	(*VersionName)(nil),              // 45: lehr.api.v1.VersionName
+	nil,                              // 29: lehr.api.v1.PartitionOverview.StatesEntry
+	(*SourceRevision)(nil),           // 30: lehr.api.v1.SourceRevision
+	(*Stop)(nil),                     // 31: lehr.api.v1.Stop
+	(*timestamppb.Timestamp)(nil),    // 32: google.protobuf.Timestamp
+	(*Candidate)(nil),                // 33: lehr.api.v1.Candidate
+	(*Finding)(nil),                  // 34: lehr.api.v1.Finding
+	(*durationpb.Duration)(nil),      // 35: google.protobuf.Duration
+	(*ApprovalRequest)(nil),          // 36: lehr.api.v1.ApprovalRequest
+	(*Rollout)(nil),                  // 37: lehr.api.v1.Rollout
+	(*DeliveredEnvironment)(nil),     // 38: lehr.api.v1.DeliveredEnvironment
+	(*VersionExplanation)(nil),       // 39: lehr.api.v1.VersionExplanation
+	(*Hold)(nil),                     // 40: lehr.api.v1.Hold
+	(*Pin)(nil),                      // 41: lehr.api.v1.Pin
+	(*Override)(nil),                 // 42: lehr.api.v1.Override
+	(*Incarnation)(nil),              // 43: lehr.api.v1.Incarnation
+	(*Push)(nil),                     // 44: lehr.api.v1.Push
+	(*WorkflowRun)(nil),              // 45: lehr.api.v1.WorkflowRun
+	(*VersionName)(nil),              // 46: lehr.api.v1.VersionName
 }
 var file_lehr_api_v1_partition_proto_depIdxs = []int32{
-	29, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
-	30, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
-	31, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
+	30, // 0: lehr.api.v1.Partition.covered:type_name -> lehr.api.v1.SourceRevision
+	31, // 1: lehr.api.v1.Partition.stop:type_name -> lehr.api.v1.Stop
+	32, // 2: lehr.api.v1.Partition.created:type_name -> google.protobuf.Timestamp
 	28, // 3: lehr.api.v1.Partition.states:type_name -> lehr.api.v1.Partition.StatesEntry
-	32, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
-	31, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
+	33, // 4: lehr.api.v1.Partition.blocked_by:type_name -> lehr.api.v1.Candidate
+	32, // 5: lehr.api.v1.Partition.building:type_name -> google.protobuf.Timestamp
 	3,  // 6: lehr.api.v1.ListWindowsResponse.windows:type_name -> lehr.api.v1.CheckWindow
-	31, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
-	31, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
+	32, // 7: lehr.api.v1.CheckWindow.from:type_name -> google.protobuf.Timestamp
+	32, // 8: lehr.api.v1.CheckWindow.until:type_name -> google.protobuf.Timestamp
 	6,  // 9: lehr.api.v1.ListCalendarsResponse.calendars:type_name -> lehr.api.v1.CheckCalendar
 	3,  // 10: lehr.api.v1.CheckCalendar.windows:type_name -> lehr.api.v1.CheckWindow
 	7,  // 11: lehr.api.v1.CheckCalendar.freezes:type_name -> lehr.api.v1.CheckFreeze
-	31, // 12: lehr.api.v1.CheckFreeze.from:type_name -> google.protobuf.Timestamp
-	31, // 13: lehr.api.v1.CheckFreeze.until:type_name -> google.protobuf.Timestamp
+	32, // 12: lehr.api.v1.CheckFreeze.from:type_name -> google.protobuf.Timestamp
+	32, // 13: lehr.api.v1.CheckFreeze.until:type_name -> google.protobuf.Timestamp
 	0,  // 14: lehr.api.v1.AddPartitionResponse.partition:type_name -> lehr.api.v1.Partition
 	0,  // 15: lehr.api.v1.ListPartitionsResponse.partitions:type_name -> lehr.api.v1.Partition
 	0,  // 16: lehr.api.v1.GetPartitionResponse.partition:type_name -> lehr.api.v1.Partition
-	31, // 17: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
-	33, // 18: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
-	31, // 19: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
-	33, // 20: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
+	32, // 17: lehr.api.v1.GetCommonPolicyResponse.since:type_name -> google.protobuf.Timestamp
+	34, // 18: lehr.api.v1.GetCommonPolicyResponse.problems:type_name -> lehr.api.v1.Finding
+	32, // 19: lehr.api.v1.GetCommonPolicyResponse.problems_since:type_name -> google.protobuf.Timestamp
+	34, // 20: lehr.api.v1.PlanCommonPolicyResponse.findings:type_name -> lehr.api.v1.Finding
 	20, // 21: lehr.api.v1.PlanCommonPolicyResponse.partitions:type_name -> lehr.api.v1.PartitionPolicyChange
-	33, // 22: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
-	34, // 23: lehr.api.v1.GetOverviewRequest.ends_within:type_name -> google.protobuf.Duration
-	34, // 24: lehr.api.v1.GetOverviewRequest.happened_within:type_name -> google.protobuf.Duration
+	34, // 22: lehr.api.v1.PartitionPolicyChange.refused:type_name -> lehr.api.v1.Finding
+	35, // 23: lehr.api.v1.GetOverviewRequest.ends_within:type_name -> google.protobuf.Duration
+	35, // 24: lehr.api.v1.GetOverviewRequest.happened_within:type_name -> google.protobuf.Duration
 	23, // 25: lehr.api.v1.GetOverviewResponse.partitions:type_name -> lehr.api.v1.PartitionOverview
-	35, // 26: lehr.api.v1.PartitionOverview.requests:type_name -> lehr.api.v1.ApprovalRequest
-	36, // 27: lehr.api.v1.PartitionOverview.rollouts:type_name -> lehr.api.v1.Rollout
-	37, // 28: lehr.api.v1.PartitionOverview.environments:type_name -> lehr.api.v1.DeliveredEnvironment
-	38, // 29: lehr.api.v1.PartitionOverview.awaited:type_name -> lehr.api.v1.VersionExplanation
-	39, // 30: lehr.api.v1.PartitionOverview.holds:type_name -> lehr.api.v1.Hold
-	40, // 31: lehr.api.v1.PartitionOverview.pins:type_name -> lehr.api.v1.Pin
-	41, // 32: lehr.api.v1.PartitionOverview.overrides:type_name -> lehr.api.v1.Override
-	42, // 33: lehr.api.v1.PartitionOverview.incarnations:type_name -> lehr.api.v1.Incarnation
-	43, // 34: lehr.api.v1.PartitionOverview.pushes:type_name -> lehr.api.v1.Push
-	44, // 35: lehr.api.v1.PartitionOverview.runs:type_name -> lehr.api.v1.WorkflowRun
-	26, // 36: lehr.api.v1.SearchResponse.hits:type_name -> lehr.api.v1.SearchHit
-	27, // 37: lehr.api.v1.SearchResponse.problems:type_name -> lehr.api.v1.SearchProblem
-	45, // 38: lehr.api.v1.SearchHit.version:type_name -> lehr.api.v1.VersionName
-	8,  // 39: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
-	10, // 40: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
-	12, // 41: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
-	21, // 42: lehr.api.v1.PartitionService.GetOverview:input_type -> lehr.api.v1.GetOverviewRequest
-	24, // 43: lehr.api.v1.PartitionService.Search:input_type -> lehr.api.v1.SearchRequest
-	1,  // 44: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
-	4,  // 45: lehr.api.v1.PartitionService.ListCalendars:input_type -> lehr.api.v1.ListCalendarsRequest
-	16, // 46: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
-	18, // 47: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
-	14, // 48: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
-	9,  // 49: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
-	11, // 50: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
-	13, // 51: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
-	22, // 52: lehr.api.v1.PartitionService.GetOverview:output_type -> lehr.api.v1.GetOverviewResponse
-	25, // 53: lehr.api.v1.PartitionService.Search:output_type -> lehr.api.v1.SearchResponse
-	2,  // 54: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
-	5,  // 55: lehr.api.v1.PartitionService.ListCalendars:output_type -> lehr.api.v1.ListCalendarsResponse
-	17, // 56: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
-	19, // 57: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
-	15, // 58: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
-	49, // [49:59] is the sub-list for method output_type
-	39, // [39:49] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	36, // 26: lehr.api.v1.PartitionOverview.requests:type_name -> lehr.api.v1.ApprovalRequest
+	37, // 27: lehr.api.v1.PartitionOverview.rollouts:type_name -> lehr.api.v1.Rollout
+	38, // 28: lehr.api.v1.PartitionOverview.environments:type_name -> lehr.api.v1.DeliveredEnvironment
+	39, // 29: lehr.api.v1.PartitionOverview.awaited:type_name -> lehr.api.v1.VersionExplanation
+	40, // 30: lehr.api.v1.PartitionOverview.holds:type_name -> lehr.api.v1.Hold
+	41, // 31: lehr.api.v1.PartitionOverview.pins:type_name -> lehr.api.v1.Pin
+	42, // 32: lehr.api.v1.PartitionOverview.overrides:type_name -> lehr.api.v1.Override
+	43, // 33: lehr.api.v1.PartitionOverview.incarnations:type_name -> lehr.api.v1.Incarnation
+	44, // 34: lehr.api.v1.PartitionOverview.pushes:type_name -> lehr.api.v1.Push
+	45, // 35: lehr.api.v1.PartitionOverview.runs:type_name -> lehr.api.v1.WorkflowRun
+	29, // 36: lehr.api.v1.PartitionOverview.states:type_name -> lehr.api.v1.PartitionOverview.StatesEntry
+	26, // 37: lehr.api.v1.SearchResponse.hits:type_name -> lehr.api.v1.SearchHit
+	27, // 38: lehr.api.v1.SearchResponse.problems:type_name -> lehr.api.v1.SearchProblem
+	46, // 39: lehr.api.v1.SearchHit.version:type_name -> lehr.api.v1.VersionName
+	8,  // 40: lehr.api.v1.PartitionService.AddPartition:input_type -> lehr.api.v1.AddPartitionRequest
+	10, // 41: lehr.api.v1.PartitionService.ListPartitions:input_type -> lehr.api.v1.ListPartitionsRequest
+	12, // 42: lehr.api.v1.PartitionService.GetPartition:input_type -> lehr.api.v1.GetPartitionRequest
+	21, // 43: lehr.api.v1.PartitionService.GetOverview:input_type -> lehr.api.v1.GetOverviewRequest
+	24, // 44: lehr.api.v1.PartitionService.Search:input_type -> lehr.api.v1.SearchRequest
+	1,  // 45: lehr.api.v1.PartitionService.ListWindows:input_type -> lehr.api.v1.ListWindowsRequest
+	4,  // 46: lehr.api.v1.PartitionService.ListCalendars:input_type -> lehr.api.v1.ListCalendarsRequest
+	16, // 47: lehr.api.v1.PartitionService.GetCommonPolicy:input_type -> lehr.api.v1.GetCommonPolicyRequest
+	18, // 48: lehr.api.v1.PartitionService.PlanCommonPolicy:input_type -> lehr.api.v1.PlanCommonPolicyRequest
+	14, // 49: lehr.api.v1.PartitionService.RemovePartition:input_type -> lehr.api.v1.RemovePartitionRequest
+	9,  // 50: lehr.api.v1.PartitionService.AddPartition:output_type -> lehr.api.v1.AddPartitionResponse
+	11, // 51: lehr.api.v1.PartitionService.ListPartitions:output_type -> lehr.api.v1.ListPartitionsResponse
+	13, // 52: lehr.api.v1.PartitionService.GetPartition:output_type -> lehr.api.v1.GetPartitionResponse
+	22, // 53: lehr.api.v1.PartitionService.GetOverview:output_type -> lehr.api.v1.GetOverviewResponse
+	25, // 54: lehr.api.v1.PartitionService.Search:output_type -> lehr.api.v1.SearchResponse
+	2,  // 55: lehr.api.v1.PartitionService.ListWindows:output_type -> lehr.api.v1.ListWindowsResponse
+	5,  // 56: lehr.api.v1.PartitionService.ListCalendars:output_type -> lehr.api.v1.ListCalendarsResponse
+	17, // 57: lehr.api.v1.PartitionService.GetCommonPolicy:output_type -> lehr.api.v1.GetCommonPolicyResponse
+	19, // 58: lehr.api.v1.PartitionService.PlanCommonPolicy:output_type -> lehr.api.v1.PlanCommonPolicyResponse
+	15, // 59: lehr.api.v1.PartitionService.RemovePartition:output_type -> lehr.api.v1.RemovePartitionResponse
+	50, // [50:60] is the sub-list for method output_type
+	40, // [40:50] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_lehr_api_v1_partition_proto_init() }
@@ -2389,7 +2436,7 @@ func file_lehr_api_v1_partition_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lehr_api_v1_partition_proto_rawDesc), len(file_lehr_api_v1_partition_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
